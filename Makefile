@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+KERNELS := $(wildcard src/ngp/compute/*.c src/ngp/compute/*.h)
+CHECKED := $(wildcard src tests benchmarks docs examples setup.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
+
+# Editing a dependency, a constraint or a kernel installs (and compiles) anew.
+$(STAMP): pyproject.toml constraints.txt setup.py $(KERNELS)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## run the demonstration
+	$(BIN)/python -m ngp.demo
+
+test: $(STAMP) ## run the tests and the docstring examples
+	$(BIN)/python -m pytest -n 2
+
+lint: $(STAMP) ## check style, format and types
+	$(BIN)/ruff check $(CHECKED)
+	$(BIN)/ruff format --check $(CHECKED)
+	$(BIN)/mypy
+
+bench: $(STAMP) ## measure the speed and write benchmarks/results/speed.json
+	mkdir -p benchmarks/results
+	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
+
+clean: ## remove the environment, builds and caches
+	rm -rf .venv build dist demo-report .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf src/*.egg-info src/ngp/compute/*.so
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

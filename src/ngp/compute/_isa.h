@@ -1,0 +1,37 @@
+/* All templates for one instruction set: double first, since the linear part is always in double. */
+
+#define NAME64(x) JOIN(x, f64, ISA)
+
+#define REAL double
+#define IREAL int64_t
+#define SQRT sqrt
+#define EPSILON DBL_EPSILON
+#define NAME(x) JOIN(x, f64, ISA)
+#include "_tiles.h"
+#include "_linear.h"
+#include "_score.h"
+#undef REAL
+#undef IREAL
+#undef SQRT
+#undef EPSILON
+#undef NAME
+#undef VW
+#undef vec
+#undef ivec
+
+#define REAL float
+#define IREAL int32_t
+#define SQRT sqrtf
+#define EPSILON FLT_EPSILON
+#define NAME(x) JOIN(x, f32, ISA)
+#include "_tiles.h"
+#include "_score.h"
+#undef REAL
+#undef IREAL
+#undef SQRT
+#undef EPSILON
+#undef NAME
+#undef VW
+#undef vec
+#undef ivec
+#undef NAME64

@@ -1,0 +1,139 @@
+/* The compiled heart of the SSFN scorer: one call scores a chunk of candidates without the GIL.
+ *
+ * The same code is compiled for several instruction sets, and the best one that the processor has is taken
+ * when the module is imported. It needs GCC's vector extensions (GCC or Clang); where it can't be built,
+ * ngp falls back to its numpy twin. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "_task.h"
+
+#define JOIN_(a, b, c) a##_##b##_##c
+#define JOIN(a, b, c) JOIN_(a, b, c)
+
+#if defined(__x86_64__)
+#define ISA avx512
+#define VBYTES 64
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")
+#include "_isa.h"
+#pragma GCC pop_options
+#undef ISA
+#undef VBYTES
+#define ISA avx2
+#define VBYTES 32
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#include "_isa.h"
+#pragma GCC pop_options
+#undef ISA
+#undef VBYTES
+#endif
+
+#define ISA plain
+#define VBYTES 16
+#include "_isa.h"
+
+typedef int (*Score)(const Task *);
+static Score score_f32 = score_f32_plain, score_f64 = score_f64_plain;
+static const char *instruction_set = "plain";
+static int vector_bytes = 16;
+
+static void choose(const char *wanted)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const int any = !wanted || !*wanted;
+    if ((any || !strcmp(wanted, "avx512")) && __builtin_cpu_supports("avx512f")
+        && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
+        && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma")) {
+        score_f32 = score_f32_avx512, score_f64 = score_f64_avx512;
+        instruction_set = "avx512", vector_bytes = 64;
+        return;
+    }
+    if ((any || !strcmp(wanted, "avx2")) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        score_f32 = score_f32_avx2, score_f64 = score_f64_avx2;
+        instruction_set = "avx2", vector_bytes = 32;
+        return;
+    }
+#endif
+    score_f32 = score_f32_plain, score_f64 = score_f64_plain;
+    instruction_set = "plain", vector_bytes = 16;
+}
+
+enum { SEGMENTS, SELECTED, MEANS, INVERSE, RESIDUAL, PREDICTION, WEIGHTS, FOLD_WEIGHT, OFFSETS, COLUMNS, BASE,
+       SLOT_WEIGHTS, BIAS, SCALE, TARGETS, OUT, N_ARRAYS };
+
+/* score(arrays, sizes, flags, ridge, linear_ridge, norm_bound): arrays in the order above, sizes
+ * (n_rows, padded_rows, n_folds, n_outputs, n_selected, n_candidates, n_draws, n_hidden, width, n_slots,
+ * base_stride), flags (centred, intercept, unit_norm, use_linear, weighted, single). */
+static PyObject *score(PyObject *module, PyObject *args)
+{
+    PyObject *arrays;
+    Task t = {0};
+    Linear *lin = &t.linear;
+    int single;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!(lllllllllll)(pppppp)ddd", &PyTuple_Type, &arrays, &lin->n_rows,
+                          &lin->padded_rows, &lin->n_folds, &lin->n_outputs, &lin->n_selected, &t.n_candidates,
+                          &t.n_draws, &t.n_hidden, &t.width, &t.n_slots, &t.base_stride, &lin->centred,
+                          &t.intercept, &t.unit_norm, &t.use_linear, &t.weighted, &single, &t.ridge, &lin->ridge,
+                          &t.norm_bound))
+        return NULL;
+    if (PyTuple_Size(arrays) != N_ARRAYS)
+        return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_ARRAYS);
+    Py_buffer view[N_ARRAYS];
+    for (int i = 0; i < N_ARRAYS; i++)
+        if (PyObject_GetBuffer(PyTuple_GetItem(arrays, i), view + i, i == OUT ? PyBUF_WRITABLE : PyBUF_SIMPLE)) {
+            while (i--)
+                PyBuffer_Release(view + i);
+            return NULL;
+        }
+    lin->segments = view[SEGMENTS].buf, lin->selected = view[SELECTED].buf, lin->means = view[MEANS].buf;
+    lin->inverse = view[INVERSE].buf, lin->residual = view[RESIDUAL].buf, lin->weights = view[WEIGHTS].buf;
+    lin->prediction = view[PREDICTION].buf, lin->fold_weight = view[FOLD_WEIGHT].buf;
+    t.offsets = view[OFFSETS].buf, t.columns = view[COLUMNS].buf, t.base = view[BASE].buf;
+    t.slot_weights = view[SLOT_WEIGHTS].buf, t.bias = view[BIAS].buf, t.scale = view[SCALE].buf;
+    t.targets = view[TARGETS].buf, t.out = view[OUT].buf;
+    int done;
+    Py_BEGIN_ALLOW_THREADS
+    done = (single ? score_f32 : score_f64)(&t);
+    Py_END_ALLOW_THREADS
+    for (int i = 0; i < N_ARRAYS; i++)
+        PyBuffer_Release(view + i);
+    if (!done)
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+/* use(name): switches to an instruction set ("avx512", "avx2", "plain", "" for the best); returns what is in
+ * use now. For tests: every path must agree with every other. */
+static PyObject *use(PyObject *module, PyObject *args)
+{
+    const char *wanted;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "s", &wanted))
+        return NULL;
+    choose(wanted);
+    return Py_BuildValue("(si)", instruction_set, vector_bytes);
+}
+
+static PyMethodDef methods[] = {
+    {"score", score, METH_VARARGS, "Out-of-fold predictions of a chunk of candidates."},
+    {"use", use, METH_VARARGS, "Choose the instruction set; returns its name and its vector width in bytes."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernels", NULL, -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__kernels(void)
+{
+    choose("");
+    return PyModule_Create(&definition);
+}

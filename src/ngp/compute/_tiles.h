@@ -1,0 +1,120 @@
+/* Register tiles, the Gram product and the Cholesky factorisation built from them.
+ *
+ * Included once for each (scalar type, instruction set): REAL is the scalar type, VBYTES the width of
+ * a vector register, and NAME(x) gives every symbol its own name. VW, the number of scalars in a
+ * vector, is also the side of the square tiles, so every padded width is a multiple of VW. */
+
+#define VW ((int)(VBYTES / sizeof(REAL)))
+#define vec NAME(vec)
+#define ivec NAME(ivec)
+
+/* The unaligned, aliasing vector type serves caller's arrays and our own buffers alike. */
+typedef REAL vec __attribute__((vector_size(VBYTES), aligned(sizeof(REAL)), may_alias));
+typedef IREAL ivec __attribute__((vector_size(VBYTES), aligned(sizeof(REAL)), may_alias));
+
+static inline vec NAME(relu)(vec z)
+{
+    return (vec)((ivec)z & (z > (vec){0}));
+}
+
+static inline REAL NAME(lane_sum)(vec v)
+{
+    for (int half = VW / 2; half > 0; half /= 2)
+        for (int lane = 0; lane < half; lane++)
+            v[lane] += v[lane + half];
+    return v[0];
+}
+
+/* C[r, :] += sign * sum_j P[j, r] * V[j, :] for r = 0 .. VW-1, one vector of columns. */
+static inline __attribute__((always_inline)) void NAME(tile)(
+    const REAL *P, long ldp, const REAL *V, long ldv, long rows, REAL *C, long ldc, const int sign)
+{
+    vec acc[VW];
+    for (int r = 0; r < VW; r++)
+        acc[r] = (vec){0};
+    for (long j = 0; j < rows; j++) {
+        const vec v = *(const vec *)(V + j * ldv);
+        const REAL *p = P + j * ldp;
+#pragma GCC unroll 16
+        for (int r = 0; r < VW; r++)
+            acc[r] += p[r] * v;
+    }
+    for (int r = 0; r < VW; r++) {
+        vec *c = (vec *)(C + r * ldc);
+        *c = sign > 0 ? *c + acc[r] : *c - acc[r];
+    }
+}
+
+/* Upper triangle of C += P^T V (or -= for sign < 0), where P^T V is known to be symmetric. */
+static inline __attribute__((always_inline)) void NAME(gram)(
+    const REAL *P, const REAL *V, long ld, long rows, long width, REAL *C, long ldc, const int sign)
+{
+    for (long c = 0; c < width; c += VW)
+        for (long r = 0; r <= c; r += VW)
+            NAME(tile)(P + r, ld, V + c, ld, rows, C + r * ldc + c, ldc, sign);
+}
+
+static void NAME(gram_add)(const REAL *P, const REAL *V, long ld, long rows, long width, REAL *C, long ldc)
+{
+    NAME(gram)(P, V, ld, rows, width, C, ldc, 1);
+}
+
+/* Rectangular C (heights x width) += P^T V. */
+static void NAME(cross_add)(const REAL *P, long ldp, long height, const REAL *V, long ldv, long width,
+                            long rows, REAL *C, long ldc)
+{
+    for (long c = 0; c < width; c += VW)
+        for (long r = 0; r < height; r += VW)
+            NAME(tile)(P + r, ldp, V + c, ldv, rows, C + r * ldc + c, ldc, 1);
+}
+
+/* Upper Cholesky factor, in place, of the leading n x n block of S (row-major, ld wide); the columns
+ * from n on are right-hand sides and become U^-T times themselves. Pivots below `floor[i]` mean that the
+ * matrix is not positive definite in this precision: returns 0. */
+static int NAME(cholesky)(REAL *S, long n, long ld, const REAL *floor)
+{
+    for (long block = 0; block < n; block += VW) {
+        const long end = block + VW < n ? block + VW : n;
+        for (long i = block; i < end; i++) {
+            REAL *row = S + i * ld;
+            for (long c = block; c < ld; c += VW) {
+                vec acc = *(vec *)(row + c);
+                for (long p = block; p < i; p++)
+                    acc -= S[p * ld + i] * *(vec *)(S + p * ld + c);
+                *(vec *)(row + c) = acc;
+            }
+            if (!(row[i] > floor[i]))
+                return 0;
+            const REAL inverse = 1 / SQRT(row[i]);
+            for (long c = block; c < ld; c += VW)
+                *(vec *)(row + c) *= inverse;
+        }
+        /* Right-looking update of what is left; the last block has nothing below it. */
+        if (end < n) {
+            const REAL *panel = S + block * ld;
+            for (long c = end; c < ld; c += VW)
+                for (long r = end; r <= c && r < n; r += VW)
+                    NAME(tile)(panel + r, ld, panel + c, ld, VW, S + r * ld + c, ld, -1);
+        }
+    }
+    return 1;
+}
+
+/* U x = y for one right-hand side that stands in column `rhs` of the factored S; x has n entries.
+ * Row-oriented: the rows of U are contiguous. x is zero beyond n up to the padded width. */
+static void NAME(back_substitute)(const REAL *S, long n, long ld, long rhs, REAL *x, long padded)
+{
+    for (long i = n; i < padded; i++)
+        x[i] = 0;
+    for (long i = n - 1; i >= 0; i--) {
+        const REAL *row = S + i * ld;
+        REAL sum = row[rhs];
+        long c = i + 1;
+        for (; c < n && c % VW; c++)
+            sum -= row[c] * x[c];
+        vec acc = (vec){0};
+        for (; c < padded; c += VW)
+            acc += *(const vec *)(row + c) * *(const vec *)(x + c);
+        x[i] = (sum - NAME(lane_sum)(acc)) / row[i];
+    }
+}

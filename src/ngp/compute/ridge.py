@@ -1,0 +1,208 @@
+"""Least squares with a ridge and a bound on the norm of the coefficients, solved exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg.lapack import dpocon
+
+__all__ = ["FloatArray", "solve_output_layer"]
+
+FloatArray = npt.NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def solve_output_layer(
+    features: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    *,
+    ridge: float = 0.0,
+    norm_bound: float | None = None,
+    fit_intercept: bool = True,
+    sample_weight: npt.ArrayLike | None = None,
+    centre: npt.ArrayLike | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Train a linear output layer by norm-constrained ridge regression.
+
+    Over the coefficients O and the intercept c it minimises
+
+    .. math:: \sum_j w_j \|t_j - c - O^T \phi_j\|^2 + \text{ridge} \, \|O - C\|_F^2
+              \quad \text{subject to} \quad \|O\|_F \le \text{norm_bound}.
+
+    The solution is exact and deterministic: a Cholesky factorisation, and only where the problem is
+    singular or the bound is violated an eigendecomposition and a one-dimensional root for the multiplier
+    of the bound. Where several coefficients attain the minimum (``ridge=0`` and collinear features), the
+    ones with the smallest norm are returned. All computation is done in float64.
+
+    Parameters
+    ----------
+    features : array-like of shape (n_samples, n_features)
+        The features phi_j, one row a sample.
+    targets : array-like of shape (n_samples, n_outputs)
+        The targets t_j.
+    ridge : float, default=0.0
+        Weight of the penalty on the coefficients.
+    norm_bound : float or None, default=None
+        Largest Frobenius norm of the coefficients; None for no bound.
+    fit_intercept : bool, default=True
+        Whether to fit the intercept, which is neither penalised nor bounded; otherwise it is zero.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weights w_j. A weight of two counts as the sample given twice, a weight of zero as a sample removed.
+    centre : array-like of shape (n_features, n_outputs) or None, default=None
+        The coefficients C that the ridge shrinks to; None for zero. It has no influence if ``ridge=0``.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_features, n_outputs)
+        The coefficients O.
+    intercept : ndarray of shape (n_outputs,)
+        The intercept c.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ngp.compute.ridge import solve_output_layer
+    >>> features = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
+    >>> targets = features @ [[3.0], [4.0]] + 1.0
+    >>> coef, intercept = solve_output_layer(features, targets)
+    >>> coef.ravel().round(6).tolist(), intercept.round(6).tolist()
+    ([3.0, 4.0], [1.0])
+    >>> coef, intercept = solve_output_layer(features, targets, norm_bound=2.5)
+    >>> float(np.linalg.norm(coef).round(6))
+    2.5
+    """
+    phi, t, centre_coef, weight = _check_arguments(features, targets, sample_weight, centre, ridge, norm_bound)
+    phi_mean, t_mean = np.zeros(phi.shape[1]), np.zeros(t.shape[1])
+    if fit_intercept:
+        phi, phi_mean = _centre_columns(phi, weight)
+        t, t_mean = _centre_columns(t, weight)
+    root_weight = np.sqrt(weight)[:, None]
+    coef = _solve_centred(root_weight * phi, root_weight * t, ridge, norm_bound, centre_coef)
+    return coef, t_mean - phi_mean @ coef
+
+
+def _check_arguments(
+    features: npt.ArrayLike,
+    targets: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+    centre: npt.ArrayLike | None,
+    ridge: float,
+    norm_bound: float | None,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    phi = np.asarray(features, dtype=np.float64)
+    t = np.asarray(targets, dtype=np.float64)
+    if phi.ndim != 2 or t.ndim != 2 or len(phi) != len(t) or len(phi) == 0:
+        raise ValueError(
+            "features and targets must be matrices with the same number of rows, at least one; "
+            f"got the shapes {phi.shape} and {t.shape}."
+        )
+    weight = np.ones(len(phi)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (len(phi),) or not (weight >= 0).all() or not weight.any():
+        raise ValueError(
+            f"sample_weight must hold {len(phi)} numbers, none negative and not all zero; got {sample_weight!r}."
+        )
+    shape = (phi.shape[1], t.shape[1])
+    centre_coef = np.zeros(shape) if centre is None else np.asarray(centre, dtype=np.float64)
+    if centre_coef.shape != shape:
+        raise ValueError(f"centre must have the shape {shape} of the coefficients; got {centre_coef.shape}.")
+    if not ridge >= 0:
+        raise ValueError(f"ridge must be at least 0; got {ridge!r}.")
+    if norm_bound is not None and not norm_bound >= 0:
+        raise ValueError(f"norm_bound must be at least 0, or None for no bound; got {norm_bound!r}.")
+    return phi, t, centre_coef, weight
+
+
+def _centre_columns(matrix: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Subtract the weighted column means; columns that are constant but for rounding become exactly zero."""
+    share = weight / weight.sum()
+    mean: FloatArray = share @ matrix
+    centred = matrix - mean
+    # Without this, least squares would fit the rounding errors of constant columns with huge coefficients.
+    rounding = len(matrix) * _EPS * np.abs(mean)
+    centred[:, share @ centred**2 <= rounding**2] = 0.0
+    return centred, mean
+
+
+def _solve_centred(
+    phi: FloatArray, t: FloatArray, ridge: float, norm_bound: float | None, centre: FloatArray
+) -> FloatArray:
+    """Solve the problem without intercept and weights."""
+    n_samples, n_features = phi.shape
+    # The smaller of the two: the Gram matrix of the features, or the kernel matrix of the samples.
+    dual = n_features > n_samples
+    gram = phi @ phi.T if dual else phi.T @ phi
+    coef = _solve_by_cholesky(gram, phi, t - phi @ centre, ridge, dual)
+    if coef is not None:
+        coef += centre
+        if norm_bound is None or np.linalg.norm(coef) <= norm_bound:
+            return coef
+    return _solve_by_eigenvalues(gram, phi, t, ridge, norm_bound, centre, dual)
+
+
+def _solve_by_cholesky(
+    gram: FloatArray, phi: FloatArray, t: FloatArray, ridge: float, dual: bool
+) -> FloatArray | None:
+    """Return the plain ridge solution, or None where the matrix is numerically singular."""
+    matrix = gram.copy()
+    matrix.flat[:: len(matrix) + 1] += ridge
+    one_norm = np.abs(matrix).sum(axis=0).max(initial=0.0)
+    try:
+        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return None
+    # Rounding lets some singular matrices pass as positive definite; their condition number gives them away.
+    reciprocal_condition, _ = dpocon(factor[0], one_norm, uplo="L")
+    if reciprocal_condition < len(matrix) * _EPS:
+        return None
+    solution = phi.T @ cho_solve(factor, t) if dual else cho_solve(factor, phi.T @ t)
+    return np.asarray(solution, dtype=np.float64)
+
+
+def _solve_by_eigenvalues(
+    gram: FloatArray,
+    phi: FloatArray,
+    t: FloatArray,
+    ridge: float,
+    norm_bound: float | None,
+    centre: FloatArray,
+    dual: bool,
+) -> FloatArray:
+    """Return the solution (Gram + multiplier I)^-1 (phi^T t + ridge centre), multiplier >= ridge, by the bound."""
+    values, vectors = eigh(gram, check_finite=False)
+    kept = values > len(gram) * _EPS * max(values[-1], 0.0)
+    values, basis = values[kept], vectors[:, kept]
+    if dual:  # from eigenvectors of the kernel matrix to those of the Gram matrix
+        basis = phi.T @ (basis / np.sqrt(values))
+    inside: FloatArray = basis.T @ (phi.T @ t + ridge * centre)
+    outside: FloatArray = ridge * (centre - basis @ (basis.T @ centre))  # where the features say nothing
+    multiplier = ridge
+    if norm_bound is not None:
+        if norm_bound == 0.0:
+            return np.zeros_like(centre)
+        energies = np.append((inside**2).sum(axis=1), (outside**2).sum())
+        multiplier = _find_multiplier(np.append(values, 0.0), energies, ridge, norm_bound)
+    coef: FloatArray = basis @ (inside / (values + multiplier)[:, None])
+    if outside.any():
+        coef += outside / multiplier
+    return coef
+
+
+def _find_multiplier(values: FloatArray, energies: FloatArray, start: float, norm_bound: float) -> float:
+    """Return the smallest multiplier >= start for which the norm of the coefficients obeys the bound.
+
+    The inverse of the norm, as a function of the multiplier, is increasing and concave. So Newton's method on it,
+    started where the norm is too large, climbs to the root without ever passing it.
+    """
+    values, energies = values[energies > 0], energies[energies > 0]
+    multiplier = start
+    while True:
+        norm = float(np.sqrt((energies / (values + multiplier) ** 2).sum()))
+        if norm <= norm_bound:
+            return multiplier
+        slope = float((energies / (values + multiplier) ** 3).sum())  # of 1 / norm, times the norm to the third
+        following = multiplier + (norm / norm_bound - 1) * norm * norm / slope
+        if following <= multiplier * (1 + 2 * _EPS):
+            return following
+        multiplier = following

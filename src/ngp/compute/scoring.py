@@ -1,0 +1,190 @@
+"""Out-of-fold predictions of one-layer SSFNs, for a chunk of candidates at a time.
+
+A `LayerTask` holds, as plain arrays, all that the candidates of one step share; `score_chunk` adds the candidates' own
+columns and calls the compiled kernel. Both travel to other threads and processes as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ngp._types import AnyArray, FloatArray, IntArray
+
+try:
+    from ngp.compute import _kernels
+except ImportError:  # not built: no compiler, or a source tree that was never installed
+    from ngp.compute import fallback as _kernels  # type: ignore[no-redef]
+
+__all__ = ["LayerTask", "LinearState", "linear_state", "padded_width", "score_chunk"]
+
+# Row lengths of the double arrays that the kernel reads in whole vectors, whatever the instruction set.
+ROW_MULTIPLE = 8
+
+
+def padded_width(n: int, dtype: np.dtype[np.floating]) -> int:
+    """Smallest row length that holds n numbers and is a whole number of vectors.
+
+    Examples
+    --------
+    >>> padded_width(102, np.dtype("float32")) % 4
+    0
+    """
+    lanes = max(1, _kernels.use("")[1] // dtype.itemsize)
+    return -(-n // lanes) * lanes
+
+
+@dataclass(frozen=True)
+class LinearState:
+    """Ridge regressions of the targets on the selected columns, one for each fold of a round.
+
+    Shapes for K folds, k selected columns, Q outputs and J rows in fold order.
+
+    Attributes
+    ----------
+    selected : (k, J padded)
+        The columns, zero beyond J.
+    means : (K, k)
+        Their means over each fold's training rows; zeros without intercept.
+    inverse : (K, k, k)
+        Inverse of the ridge normal matrix of the (centred) training rows.
+    residual : (K, Q, J)
+        Weighted residuals on training rows, zero elsewhere.
+    prediction : (K, Q, J)
+        Predictions on all rows.
+    fold_weight : (K,)
+        Sum of the training weights.
+    """
+
+    selected: FloatArray
+    means: FloatArray
+    inverse: FloatArray
+    residual: FloatArray
+    prediction: FloatArray
+    fold_weight: FloatArray
+
+
+def linear_state(
+    selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray, *, ridge: float, centred: bool
+) -> LinearState:
+    """Regress on the columns `selected` (k, J), for all folds at once: training sums are total minus fold sums."""
+    n_columns, n_rows = selected.shape
+    n_folds = len(segments) - 2
+    design = np.concatenate([selected, targets.T, np.ones((1, n_rows))])  # k + Q + 1 rows
+    total = (design * weights) @ design.T
+    inner = np.empty((n_folds, *total.shape))
+    for fold in range(n_folds):
+        rows = slice(*segments[fold + 1 : fold + 3])
+        inner[fold] = total - (design[:, rows] * weights[rows]) @ design[:, rows].T
+    fold_weight = inner[:, -1, -1]
+    means = inner[:, :-1, -1] / fold_weight[:, None] if centred else np.zeros((n_folds, len(design) - 1))
+    moments = inner[:, :-1, :-1] - fold_weight[:, None, None] * means[:, :, None] * means[:, None, :]
+    normal = moments[:, :n_columns, :n_columns]
+    # The jitter keeps repeated columns solvable where no ridge is wanted; beside any real ridge it is nothing.
+    jitter = 1e-12 * np.trace(normal, axis1=1, axis2=2)[:, None, None] + np.finfo(float).tiny
+    inverse = np.linalg.inv(normal + (ridge + jitter) * np.eye(n_columns))
+    slopes = inverse @ moments[:, :n_columns, n_columns:]  # (K, k, Q)
+    intercepts = means[:, n_columns:] - np.einsum("fk,fkq->fq", means[:, :n_columns], slopes)
+    prediction = np.einsum("fkq,kj->fqj", slopes, selected, optimize=True) + intercepts[:, :, None]
+    residual = weights * (targets.T - prediction)
+    for fold in range(n_folds):
+        residual[fold, :, segments[fold + 1] : segments[fold + 2]] = 0
+    padded = np.zeros((n_columns, -(-n_rows // ROW_MULTIPLE) * ROW_MULTIPLE))
+    padded[:, :n_rows] = selected
+    return LinearState(
+        padded,
+        np.ascontiguousarray(means[:, :n_columns]),
+        np.ascontiguousarray(inverse),
+        np.ascontiguousarray(residual),
+        np.ascontiguousarray(prediction),
+        np.ascontiguousarray(fold_weight),
+    )
+
+
+@dataclass(frozen=True)
+class LayerTask:
+    """What the candidates of one step share in one round.
+
+    Shapes for D draws, J rows in fold order, H hidden units, Q outputs. Arrays that are as wide as the padded layer
+    hold hidden unit h in column h + 1 (h without intercept).
+
+    Attributes
+    ----------
+    segments : (K + 2,)
+        Bounds of the rows that always train, then of the folds.
+    weights : (J,)
+        Sample weights.
+    targets : (J, Q)
+        Targets, in the precision of the computation.
+    base : (D, J, width) or (n_candidates, D, J, width)
+        Pre-activations from the selected columns; with the extra axis, complete ones, a set for each candidate.
+    slot_weights : (D, n_slots, width)
+        Random weights that a candidate's first, second, … new column gets.
+    bias : (D, width)
+        Biases of the hidden units.
+    linear : LinearState or None
+        State of the linear part; None leaves it out.
+    intercept, unit_norm : bool
+        Whether the output layer has an intercept; whether each sample's projections are scaled to unit norm.
+    ridge, linear_ridge, norm_bound : float
+        Penalties; a norm_bound of zero means none.
+    """
+
+    segments: IntArray
+    weights: FloatArray
+    targets: AnyArray
+    base: AnyArray
+    slot_weights: AnyArray
+    bias: AnyArray
+    linear: LinearState | None
+    n_units: int
+    intercept: bool
+    unit_norm: bool
+    ridge: float
+    linear_ridge: float
+    norm_bound: float
+
+
+def score_chunk(task: LayerTask, columns: FloatArray, offsets: IntArray, scales: FloatArray) -> AnyArray:
+    """Out-of-fold predictions for some candidates.
+
+    Parameters
+    ----------
+    task : LayerTask
+        What they share.
+    columns : array of shape (n_new_columns, J)
+        The candidates' new columns one after the other, rows in fold order.
+    offsets : array of shape (n_candidates + 1,)
+        Bounds of each candidate's columns in `columns`.
+    scales : array of shape (n_candidates,)
+        Factors of the pre-activations.
+
+    Returns
+    -------
+    array of shape (n_candidates, J, Q)
+        Mean predictions over the draws; zero in rows that always train.
+    """
+    n_rows, n_outputs = task.targets.shape
+    n_folds, n_candidates = len(task.segments) - 2, len(offsets) - 1
+    own_base = task.base.ndim == 4
+    n_draws, _, width = task.base.shape[-3:]
+    empty = np.zeros(0)
+    linear = task.linear or LinearState(np.zeros((0, 0)), empty, empty, empty, empty, empty)
+    out = np.zeros((n_candidates, n_rows, n_outputs), dtype=task.targets.dtype)
+    arrays = (
+        np.ascontiguousarray(task.segments, dtype=np.int64), linear.selected, linear.means, linear.inverse,
+        linear.residual, linear.prediction, task.weights, linear.fold_weight,
+        np.ascontiguousarray(offsets, dtype=np.int64), columns, task.base, task.slot_weights, task.bias, scales,
+        task.targets, out,
+    )  # fmt: skip
+    sizes = (
+        n_rows, linear.selected.shape[1], n_folds, n_outputs, linear.selected.shape[0], n_candidates, n_draws,
+        task.n_units, width, task.slot_weights.shape[1], n_draws * n_rows * width if own_base else 0,
+    )  # fmt: skip
+    flags = (
+        task.intercept, task.intercept, task.unit_norm, task.linear is not None,
+        bool(np.any(task.weights != 1)), task.targets.dtype == np.float32,
+    )  # fmt: skip
+    _kernels.score(arrays, sizes, flags, task.ridge, task.linear_ridge, task.norm_bound)
+    return out

@@ -1,0 +1,379 @@
+"""Groups of columns: what a pursuit adds to its selection in one step.
+
+A group is a list of columns that enter the selection together: a single column, the one-hot block of a category, a
+window of an image, the sensors of one device. Groups may overlap; a group then adds those of its columns that are
+not selected yet. A column in no group is never a candidate.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from itertools import product
+from numbers import Integral, Number
+from typing import Any, Generic, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Groups", "image_windows", "make_groups"]
+
+IntArray = npt.NDArray[np.intp]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups:
+    """Groups of columns with their names and costs; made by `make_groups` or `image_windows`.
+
+    Attributes
+    ----------
+    columns : sequence of int arrays
+        For each group its columns, in the order in which they were given.
+    names : sequence of str
+        One name per group.
+    costs : float array
+        One positive cost per group.
+
+    Examples
+    --------
+    >>> groups = make_groups({"size": [0, 1], "age": [1, 2]}, n_features=3)
+    >>> groups
+    Groups(2 groups)
+    >>> groups.new_columns(1, np.array([False, True, False]))
+    array([2])
+    """
+
+    columns: Sequence[IntArray]
+    names: Sequence[str]
+    costs: FloatArray
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.columns)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether every group is one column, and no two groups are the same column."""
+        if isinstance(self.columns, _Computed):
+            return True
+        return (
+            all(len(c) == 1 for c in self.columns) and len({int(c[0]) for c in self.columns}) == self.n_groups
+        )
+
+    def new_columns(self, group: int, selected: BoolArray) -> IntArray:
+        """Return the columns of a group that are not yet selected, in the group's order.
+
+        Parameters
+        ----------
+        group : int
+            Position of the group.
+        selected : bool array, one entry per column
+            Mask of the columns that are selected already.
+        """
+        columns = self.columns[group]
+        return columns[~selected[columns]]
+
+    def expand(self, blocks: Sequence[IntArray]) -> Groups:
+        """Replace every column by the columns it became, as when categories turn into one-hot columns.
+
+        Parameters
+        ----------
+        blocks : sequence of int arrays
+            For each present column the columns that stand for it afterwards.
+
+        Examples
+        --------
+        >>> groups = make_groups(None, n_features=2, feature_names=["age", "town"])
+        >>> groups.expand([np.array([0]), np.array([1, 2, 3])]).columns
+        (array([0]), array([1, 2, 3]))
+        """
+        return replace(
+            self, columns=tuple(np.concatenate([blocks[c] for c in columns]) for columns in self.columns)
+        )
+
+    def __repr__(self) -> str:
+        return f"Groups({self.n_groups} groups)"
+
+
+def make_groups(
+    groups: Any,
+    n_features: int,
+    feature_names: Sequence[str] | None = None,
+    costs: npt.ArrayLike | None = None,
+) -> Groups:
+    """Turn any of the ways to write groups of columns into `Groups`.
+
+    Parameters
+    ----------
+    groups : None, labels, list of lists, mapping or Groups
+        ``None``: each column is a group. One label per column (all integers or all strings): columns with the
+        same label form a group, in the order in which the labels first appear. A list of lists of columns, or
+        a mapping from names to lists of columns, where a column is an index or a name. A ``Groups`` object is
+        checked and kept.
+    n_features : int
+        Number of columns.
+    feature_names : sequence of str, optional
+        Names of the columns; ``"x0"``, ``"x1"``, … if not given.
+    costs : array-like, optional
+        One positive number per group; ones if not given.
+
+    Examples
+    --------
+    >>> make_groups(None, n_features=1_000_000).names[-1]
+    'x999999'
+    >>> make_groups(["left", "right", "left"], n_features=3).columns
+    (array([0, 2]), array([1]))
+    >>> make_groups([["a", "b"], ["b", "c"]], n_features=3, feature_names=["a", "b", "c"]).columns
+    (array([0, 1]), array([1, 2]))
+    """
+    if feature_names is not None and len(feature_names) != n_features:
+        raise ValueError(
+            f"feature_names has {len(feature_names)} names for {n_features} columns: give one per column."
+        )
+    names, columns = _read_groups(groups, n_features, feature_names)
+    if isinstance(groups, Groups) and costs is None:
+        costs = groups.costs
+    return Groups(columns, names, _make_costs(costs, len(columns)))
+
+
+def image_windows(
+    shape: Sequence[int], size: int | tuple[int, int], stride: int | tuple[int, int] | None = None
+) -> Groups:
+    """Windows that move across an image, each a group of pixels.
+
+    Where the regular windows don't reach the lower or the right edge, a last one that lies flush with it is
+    added, so that no pixel at the edge is out of reach; it overlaps its neighbour. A stride larger than the
+    size leaves gaps.
+
+    Parameters
+    ----------
+    shape : (rows, cols) or (rows, cols, channels)
+        Shape of the image; the columns of X are its pixels in C order. A window takes all channels of its
+        pixels.
+    size : int or pair of int
+        Rows and columns of a window.
+    stride : int or pair of int, optional
+        Distance from one window to the next; by default the size, so that the windows tile the image.
+
+    Examples
+    --------
+    >>> image_windows((28, 28), 4).n_groups
+    49
+    >>> image_windows((2, 3), 2, stride=1).columns
+    (array([0, 1, 3, 4]), array([1, 2, 4, 5]))
+    >>> image_windows((8, 8), 4).names[1]
+    'rows 0-3, cols 4-7'
+    """
+    dimensions = _positive_whole_numbers("shape", shape)
+    if len(dimensions) not in (2, 3):
+        raise ValueError(f"shape={shape!r} must be (rows, cols) or (rows, cols, channels).")
+    sizes = _pair("size", size)
+    strides = sizes if stride is None else _pair("stride", stride)
+    if sizes[0] > dimensions[0] or sizes[1] > dimensions[1]:
+        raise ValueError(
+            f"size={size!r} is larger than the image of {dimensions[0]} x {dimensions[1]} pixels: "
+            "choose a window that fits into it."
+        )
+    pixels = np.arange(np.prod(dimensions), dtype=np.intp).reshape(dimensions)
+    corners = list(product(*map(_window_starts, dimensions[:2], sizes, strides)))
+    columns = tuple(pixels[r : r + sizes[0], c : c + sizes[1]].ravel() for r, c in corners)
+    names = tuple(f"{_span('row', r, sizes[0])}, {_span('col', c, sizes[1])}" for r, c in corners)
+    return Groups(columns, names, np.ones(len(columns)))
+
+
+class _Computed(Sequence[Item], Generic[Item]):
+    """A sequence that computes its items when asked, so that a million columns are not a million arrays."""
+
+    def __init__(self, item: Callable[[int], Item], length: int) -> None:
+        self._item = item
+        self._positions = range(length)
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    @overload
+    def __getitem__(self, position: int) -> Item: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, position: int | slice) -> Item | tuple[Item, ...]:
+        if isinstance(position, slice):
+            return tuple(self._item(i) for i in self._positions[position])
+        return self._item(self._positions[position])
+
+
+# Functions of the module, not lambdas, so that Groups can be pickled and sent to workers.
+def _single_column(position: int) -> IntArray:
+    return np.array([position], dtype=np.intp)
+
+
+def _numbered_name(position: int) -> str:
+    return f"x{position}"
+
+
+def _column_names(n_features: int, feature_names: Sequence[str] | None) -> Sequence[str]:
+    return _Computed(_numbered_name, n_features) if feature_names is None else tuple(feature_names)
+
+
+def _read_groups(
+    groups: Any, n_features: int, feature_names: Sequence[str] | None
+) -> tuple[Sequence[str], Sequence[IntArray]]:
+    if groups is None:
+        return _column_names(n_features, feature_names), _Computed(_single_column, n_features)
+    names: list[str] | None = None
+    entries: list[Any] | None
+    if isinstance(groups, Groups):
+        # Single columns need no look at each of a million.
+        if isinstance(groups.columns, _Computed) and groups.n_groups <= n_features:
+            return groups.names, groups.columns
+        names, entries = list(groups.names), list(groups.columns)
+    elif isinstance(groups, Mapping):
+        names, entries = list(map(str, groups)), list(groups.values())
+    else:
+        entries = _as_list(groups)
+    if entries is None:
+        raise TypeError(
+            f"groups={groups!r} must be None, one label per column, a list of lists of columns, "
+            "or a mapping from names to lists of columns."
+        )
+    if not entries:
+        raise ValueError("groups is empty: give at least one group, or None for single columns.")
+    if names is None and all(_is_scalar(entry) for entry in entries):
+        return _read_labels(entries, n_features)
+    return _read_lists(entries, names, n_features, feature_names)
+
+
+def _read_labels(labels: list[Any], n_features: int) -> tuple[Sequence[str], Sequence[IntArray]]:
+    all_strings = all(isinstance(label, str) for label in labels)
+    if not all_strings and not all(_is_whole(label) for label in labels):
+        odd = next(label for label in labels if not _is_whole(label))
+        raise TypeError(f"groups has the label {odd!r}: labels must be all integers or all strings.")
+    if len(labels) != n_features:
+        raise ValueError(
+            f"groups has {len(labels)} labels for {n_features} columns: "
+            "give one label per column, or lists of columns."
+        )
+    members: dict[Any, list[int]] = {}
+    for column, label in enumerate(labels):
+        members.setdefault(label, []).append(column)
+    return tuple(map(str, members)), tuple(np.array(columns, dtype=np.intp) for columns in members.values())
+
+
+def _read_lists(
+    entries: list[Any], names: list[str] | None, n_features: int, feature_names: Sequence[str] | None
+) -> tuple[Sequence[str], Sequence[IntArray]]:
+    positions = {name: i for i, name in enumerate(feature_names or ())}
+    keys = names if names is not None else range(len(entries))
+    columns = tuple(
+        _read_columns(f"groups[{key!r}]", entry, n_features, positions)
+        for key, entry in zip(keys, entries, strict=True)
+    )
+    if names is None:
+        column_names = _column_names(n_features, feature_names)
+        names = [column_names[int(c[0])] if len(c) == 1 else f"group {i}" for i, c in enumerate(columns)]
+    return tuple(names), columns
+
+
+def _read_columns(where: str, entry: Any, n_features: int, positions: Mapping[str, int]) -> IntArray:
+    members = _as_list(entry)
+    if members is None:
+        raise TypeError(f"{where}={entry!r} must be a list of columns, such as [0, 1].")
+    if not members:
+        raise ValueError(f"{where} is empty: give it a column or leave it out.")
+    columns = [_read_column(where, member, n_features, positions) for member in members]
+    seen: set[int] = set()
+    for member, column in zip(members, columns, strict=True):
+        if column in seen:
+            raise ValueError(f"{where} names the column {member!r} twice: name each column of a group once.")
+        seen.add(column)
+    return np.array(columns, dtype=np.intp)
+
+
+def _read_column(where: str, member: Any, n_features: int, positions: Mapping[str, int]) -> int:
+    if isinstance(member, str):
+        if member in positions:
+            return positions[member]
+        if not positions:
+            raise ValueError(
+                f"{where} has the column name {member!r}, but X has no column names: give indices."
+            )
+        raise ValueError(f"{where} has the unknown column {member!r}: use one of {_some(list(positions))}.")
+    if not _is_whole(member):
+        raise TypeError(f"{where} has the column {member!r}: give columns as integer indices or as names.")
+    if not 0 <= member < n_features:
+        raise ValueError(f"{where} has the column {member}, out of range: use 0 to {n_features - 1}.")
+    return int(member)
+
+
+def _make_costs(costs: npt.ArrayLike | None, n_groups: int) -> FloatArray:
+    if costs is None:
+        return np.ones(n_groups)
+    try:
+        values = np.array(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"costs={costs!r} must be numbers, one per group.") from None
+    if values.shape != (n_groups,):
+        raise ValueError(
+            f"costs has the shape {values.shape} for {n_groups} groups: give one cost per group."
+        )
+    bad = ~((values > 0) & np.isfinite(values))
+    if bad.any():
+        group = int(np.argmax(bad))
+        raise ValueError(
+            f"costs[{group}]={values[group]} must be positive and finite: use 1 for an ordinary group."
+        )
+    return values
+
+
+def _as_list(value: Any) -> list[Any] | None:
+    """Return the items of a list, tuple, array or series; None for what has no items or no order of items."""
+    if isinstance(value, np.ndarray):
+        return list(value.tolist()) if value.ndim else None
+    if _is_scalar(value) or isinstance(value, (Mapping, AbstractSet)):
+        return None
+    return list(value) if hasattr(value, "__len__") and hasattr(value, "__iter__") else None
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, (str, bytes, Number, np.generic))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _some(names: list[str], most: int = 8) -> str:
+    shown = ", ".join(map(repr, names[:most]))
+    return shown if len(names) <= most else f"{shown}, …"
+
+
+def _positive_whole_numbers(name: str, values: Any) -> tuple[int, ...]:
+    numbers = _as_list(values)
+    if numbers is None or not all(_is_whole(number) for number in numbers):
+        raise TypeError(f"{name}={values!r} must consist of integers.")
+    if any(number < 1 for number in numbers):
+        raise ValueError(f"{name}={values!r} must consist of positive numbers.")
+    return tuple(operator.index(number) for number in numbers)
+
+
+def _pair(name: str, value: Any) -> tuple[int, int]:
+    numbers = _positive_whole_numbers(name, (value, value) if _is_scalar(value) else value)
+    if len(numbers) != 2:
+        raise ValueError(f"{name}={value!r} must be an integer or a pair of integers.")
+    return numbers[0], numbers[1]
+
+
+def _window_starts(length: int, size: int, stride: int) -> list[int]:
+    starts = list(range(0, length - size + 1, stride))
+    if starts[-1] + size < length:
+        starts.append(length - size)
+    return starts
+
+
+def _span(word: str, start: int, size: int) -> str:
+    return f"{word} {start}" if size == 1 else f"{word}s {start}-{start + size - 1}"

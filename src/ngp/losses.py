@@ -1,0 +1,100 @@
+"""Losses of single samples, for predictions of coded targets.
+
+Regression targets are coded as they are; a class as one 0/1 column per class, or a single 0/1 column where there are
+only two. A predictor that scores a class returns estimates of those columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ngp._types import AnyArray, FloatArray
+
+__all__ = ["CLASSIFICATION_LOSSES", "LOSSES", "probabilities"]
+
+# A probability estimate below this counts as this, so that one confident mistake costs a finite loss.
+SMALLEST_PROBABILITY = 1e-3
+
+
+def squared_error(predictions: AnyArray, targets: FloatArray) -> FloatArray:
+    """Squared error, mean over the outputs.
+
+    Parameters
+    ----------
+    predictions : array of shape (..., n_samples, n_outputs)
+    targets : array of shape (n_samples, n_outputs)
+
+    Returns
+    -------
+    array of shape (..., n_samples)
+
+    Examples
+    --------
+    >>> squared_error(np.array([[1.0, 0.0]]), np.array([[3.0, 0.0]]))
+    array([2.])
+    """
+    result: FloatArray = np.mean(np.square(predictions - targets), axis=-1)
+    return result
+
+
+def probabilities(predictions: AnyArray) -> FloatArray:
+    """Class probabilities from estimates of the coded targets: clipped, then normalised.
+
+    Examples
+    --------
+    >>> probabilities(np.array([[0.25]]))
+    array([[0.75, 0.25]])
+    >>> probabilities(np.array([[1.5, -0.5, 1.0]]))
+    array([[0.4998, 0.0005, 0.4998]])
+    """
+    if predictions.shape[-1] == 1:
+        predictions = np.concatenate([1 - predictions, predictions], axis=-1)
+    clipped = np.clip(predictions, SMALLEST_PROBABILITY, 1)
+    result: FloatArray = clipped / clipped.sum(axis=-1, keepdims=True)
+    return result
+
+
+def _class_index(targets: FloatArray) -> AnyArray:
+    labels: AnyArray = targets[:, 0].astype(np.intp) if targets.shape[1] == 1 else targets.argmax(axis=1)
+    return labels
+
+
+def cross_entropy(predictions: AnyArray, targets: FloatArray) -> FloatArray:
+    """Negative logarithm of the probability given to the true class (see `probabilities`).
+
+    Examples
+    --------
+    >>> cross_entropy(np.array([[0.25], [0.25]]), np.array([[0.0], [1.0]])).round(3)
+    array([0.288, 1.386])
+    """
+    own = probabilities(predictions)[..., np.arange(len(targets)), _class_index(targets)]
+    result: FloatArray = -np.log(own)
+    return result
+
+
+def hinge(predictions: AnyArray, targets: FloatArray) -> FloatArray:
+    """Hinge loss of the margin between the true class and the best other one (Crammer and Singer).
+
+    Examples
+    --------
+    >>> hinge(np.array([[0.9, 0.2, 0.0]]), np.array([[1.0, 0.0, 0.0]])).round(3)
+    array([0.3])
+    """
+    if predictions.shape[-1] == 1:
+        predictions = np.concatenate([1 - predictions, predictions], axis=-1)
+    rows, labels = np.arange(len(targets)), _class_index(targets)
+    own = predictions[..., rows, labels]
+    others = predictions.copy()
+    others[..., rows, labels] = -np.inf
+    result: FloatArray = np.maximum(0, 1 - own + others.max(axis=-1))
+    return result
+
+
+LOSSES: dict[str, Callable[[AnyArray, FloatArray], FloatArray]] = {
+    "squared_error": squared_error,
+    "cross_entropy": cross_entropy,
+    "hinge": hinge,
+}
+CLASSIFICATION_LOSSES = frozenset({"cross_entropy", "hinge"})

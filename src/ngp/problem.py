@@ -1,0 +1,254 @@
+"""A selection problem: checked data, coded targets, sample weights, folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.groups import Groups
+from ngp.losses import CLASSIFICATION_LOSSES, LOSSES
+from ngp.validation import Round, make_rounds
+
+__all__ = ["Problem", "detect_task", "make_problem"]
+
+# Whole numbers with at most this many different values are taken for classes.
+MOST_CLASSES_BY_GUESS = 20
+# Columns that are looked at together when X is scanned: enough to be quick, few enough to need little memory.
+SCAN_COLUMNS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What the pursuit and the predictors work on; made by `make_problem`.
+
+    Attributes
+    ----------
+    X : array of shape (n_samples, n_columns)
+        Numbers, in any memory order and type; never copied or changed here.
+    targets : array of shape (n_samples, n_outputs)
+        Coded targets (see `ngp.losses`).
+    weights : array of shape (n_samples,)
+        Sample weights.
+    groups : Groups
+        The candidates.
+    rounds : tuple of Round
+        The folds.
+    classes : array or None
+        The classes that the columns of the targets stand for; None for regression.
+    loss : str
+        Name of the validation loss, a key of `ngp.losses.LOSSES`.
+    n_fit : int
+        The first n_fit rows train the final predictor; the rest is an explicit validation set.
+    """
+
+    X: AnyArray
+    targets: FloatArray
+    weights: FloatArray
+    groups: Groups
+    rounds: tuple[Round, ...]
+    classes: AnyArray | None
+    loss: str
+    n_fit: int
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of X."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of columns of the coded targets."""
+        return self.targets.shape[1]
+
+    def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Columns of X as rows of a new double array, so that the samples are contiguous."""
+        taken = self.X[:, indices] if isinstance(rows, slice) else self.X[np.ix_(rows, indices)]
+        return np.ascontiguousarray(taken.T, dtype=np.float64)
+
+    @cached_property
+    def column_scales(self) -> tuple[FloatArray, FloatArray]:
+        """Weighted mean and standard deviation of each column over the rows that ever train.
+
+        Under K folds these are all rows; an explicit validation or hold-out set has no say. A constant column has
+        scale one.
+        """
+        trains = np.zeros(len(self.X), dtype=bool)
+        for part in self.rounds:
+            trains[part.rows if part.n_folds > 1 else part.training(0)] = True
+        weights = np.where(trains, self.weights, 0)
+        weights = weights / weights.sum()
+        mean, scale = np.zeros(self.n_columns), np.ones(self.n_columns)
+        for start in range(0, self.n_columns, SCAN_COLUMNS):
+            chunk = np.arange(start, min(start + SCAN_COLUMNS, self.n_columns))
+            values = self.columns(chunk)
+            mean[chunk] = (values * weights).sum(axis=1)
+            values -= mean[chunk, None]
+            deviation = np.sqrt((np.square(values, out=values) * weights).sum(axis=1))
+            varies = deviation > 1e-10 * np.abs(mean[chunk])
+            scale[chunk] = np.where(varies & (deviation > 0), deviation, 1)
+        return mean, scale
+
+    def standardized(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Columns as by `columns`, with mean zero and deviation one over the rows that ever train."""
+        mean, scale = self.column_scales
+        values = self.columns(indices, rows)
+        values -= mean[indices, None]
+        values /= scale[indices, None]
+        return values
+
+    def row_losses(self, predictions: AnyArray, rows: IntArray) -> FloatArray:
+        """Losses of predictions (..., len(rows), n_outputs) for some rows."""
+        return LOSSES[self.loss](predictions, self.targets[rows])
+
+    def part_losses(self, predictions: Iterator[AnyArray]) -> FloatArray:
+        """Losses in every part of the validation, from each round's out-of-fold predictions.
+
+        Parameters
+        ----------
+        predictions : iterator over the rounds
+            Arrays of shape (n_candidates, len(round.rows), n_outputs), rows in fold order; rows that always train
+            are ignored.
+
+        Returns
+        -------
+        array of shape (n_candidates, n_parts)
+        """
+        parts = [
+            fold.part_losses(self.row_losses(values, fold.rows), self.weights)
+            for fold, values in zip(self.rounds, predictions, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    @cached_property
+    def part_weights(self) -> FloatArray:
+        """Share of each part of the validation in the total loss."""
+        weights = np.concatenate([fold.part_weights(self.weights) for fold in self.rounds])
+        return weights / weights.sum()
+
+    def constant_losses(self) -> FloatArray:
+        """Losses in every part of the best constant: the weighted mean of each fold's training targets."""
+
+        def constants(fold: Round) -> FloatArray:
+            predictions = np.zeros((1, len(fold.rows), self.n_outputs))
+            for f in range(fold.n_folds):
+                start, end = fold.segments[f + 1 : f + 3]
+                train = fold.training(f)
+                predictions[0, start:end] = np.average(self.targets[train], axis=0, weights=self.weights[train])
+            return predictions
+
+        return self.part_losses(constants(fold) for fold in self.rounds)[0]
+
+
+def detect_task(y: AnyArray) -> str:
+    """Whether y looks like classes or like quantities.
+
+    Text, booleans and whole numbers with at most 20 different values (and each twice on average) are classes.
+
+    Examples
+    --------
+    >>> detect_task(np.array(["cat", "dog", "cat"])), detect_task(np.array([0.5, 1.2, 3.0]))
+    ('classification', 'regression')
+    """
+    if y.ndim == 2 and y.shape[1] > 1:
+        return "regression"
+    if y.dtype.kind in "OUSTb":
+        return "classification"
+    whole = type_of_target(y) in ("binary", "multiclass")
+    n_values = len(np.unique(y))
+    return "classification" if whole and n_values <= min(MOST_CLASSES_BY_GUESS, len(y) / 2) else "regression"
+
+
+def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
+    """Targets as columns of numbers, and the classes they stand for.
+
+    Examples
+    --------
+    >>> code_targets(np.array(["b", "a", "b"]), "classification")
+    (array([[1.], [0.], [1.]]), array(['a', 'b'], dtype='<U1'))
+    """
+    if task == "regression":
+        return np.asarray(y, dtype=np.float64).reshape(len(y), -1), None
+    if y.ndim == 2:
+        if y.shape[1] > 1:
+            raise ValueError("task='classification' takes one column of classes: y has several outputs.")
+        y = y[:, 0]
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y holds a single class, {classes[0]!r}: classification needs at least two.")
+    if len(classes) == 2:
+        return codes[:, None].astype(np.float64), classes
+    return np.eye(len(classes))[codes], classes
+
+
+def make_problem(
+    X: AnyArray,
+    y: AnyArray,
+    *,
+    groups: Groups,
+    task: str = "auto",
+    cv: Any = 5,
+    loss: str = "squared_error",
+    sample_weight: FloatArray | None = None,
+    cv_groups: AnyArray | None = None,
+    random_state: int = 0,
+) -> Problem:
+    """Put a problem together from checked arrays.
+
+    Parameters
+    ----------
+    X, y : arrays
+        Finite numbers; y may hold labels.
+    groups : Groups
+        The candidates.
+    task : {"auto", "regression", "classification"}
+        What y is.
+    cv : object
+        As in `ngp.validation.make_rounds`, or a pair (X, y) of arrays: the explicit validation set of the paper.
+    loss : str
+        The validation loss.
+    sample_weight : array, optional
+        Weights of the samples, in training and in validation. Rows of an explicit validation set weigh one.
+    cv_groups : array, optional
+        Handed to the splitter.
+    random_state : int
+        Seed of the folds.
+    """
+    n_fit = len(X)
+    weights = np.ones(n_fit) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    task = detect_task(y) if task == "auto" else task
+    held_out = _explicit_validation_set(cv, X)
+    if held_out is not None:
+        X_val, y_val = held_out
+        X, weights = np.concatenate([X, X_val]), np.concatenate([weights, np.ones(len(X_val))])
+        if task == "classification" and len(unknown := np.setdiff1d(y_val, y)):
+            raise ValueError(f"cv holds classes that y doesn't: {unknown[:3].tolist()}.")
+        y = np.concatenate([y, y_val.reshape(len(y_val), *y.shape[1:])])
+        cv = [(np.arange(n_fit), np.arange(n_fit, len(X)))]
+    targets, classes = code_targets(y, task)
+    if loss in CLASSIFICATION_LOSSES and classes is None:
+        raise ValueError(f"loss={loss!r} is for classes, and this is a regression: use loss='squared_error'.")
+    rounds = make_rounds(
+        cv, X, y, classification=classes is not None, random_state=random_state, groups=cv_groups
+    )
+    if any(weights[fold.training(f)].sum() <= 0 for fold in rounds for f in range(fold.n_folds)):
+        raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
+    return Problem(X, targets, weights, groups, rounds, classes, loss, n_fit)
+
+
+def _explicit_validation_set(cv: Any, X: AnyArray) -> tuple[AnyArray, AnyArray] | None:
+    """Tell a pair (X, y) of arrays from a pair of splits."""
+    if not (isinstance(cv, tuple) and len(cv) == 2 and np.ndim(cv[0]) == 2):
+        return None
+    X_val, y_val = np.asarray(cv[0]), np.asarray(cv[1])
+    if X_val.shape[1] != X.shape[1] or len(X_val) != len(y_val) or not len(X_val):
+        raise ValueError(
+            f"cv=(X, y) of shapes {X_val.shape} and {y_val.shape} doesn't fit X with {X.shape[1]} columns: "
+            "give validation rows with the same columns and one target each."
+        )
+    return X_val, y_val

@@ -1,0 +1,354 @@
+"""Rules that say when a pursuit has selected enough.
+
+A rule sees the steps made so far and nothing else. Step 0 is the start (the constant prediction, or the fixed columns),
+so that a path of k additions has k + 1 steps, and a rule can stop before the first feature. Losses are taken to be
+non-negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from numbers import Integral, Real
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "FirstOf",
+    "MaxColumns",
+    "MaxFeatures",
+    "MaxFits",
+    "MaxTime",
+    "Plateau",
+    "RelativeImprovement",
+    "StepLike",
+    "Stop",
+    "StopRule",
+    "standard_error",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class StepLike(Protocol):
+    """What a stop rule reads of a step."""
+
+    @property
+    def loss(self) -> float:
+        """Validation loss after the step."""
+
+    @property
+    def fold_losses(self) -> FloatArray:
+        """Validation loss per fold; the same folds in every step."""
+
+    @property
+    def fold_weights(self) -> FloatArray:
+        """Share of each fold in `loss`; they sum to 1."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns selected after the step."""
+
+    @property
+    def n_selected(self) -> int:
+        """Number of features (groups of columns) selected after the step."""
+
+    @property
+    def n_fits(self) -> int:
+        """Number of candidates fitted in the step."""
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the step."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The decision to stop.
+
+    Attributes
+    ----------
+    reason : str
+        Why, in words.
+    keep : int
+        Number of additions to keep: the selection is the one after ``steps[keep]``, later ones are taken
+        back.
+    """
+
+    reason: str
+    keep: int
+
+
+@runtime_checkable
+class StopRule(Protocol):
+    """A rule that is asked after every step, the start included."""
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Say whether to stop, and how much to keep.
+
+        Parameters
+        ----------
+        steps : sequence of steps
+            All steps so far; ``steps[0]`` is the start.
+        exhausted : bool
+            True when no candidate is left. The path ends then in any case; a rule may still take additions
+            back, and None means that all are kept.
+        """
+
+
+@dataclass(frozen=True)
+class MaxFeatures:
+    """Stop at `n` features; a step that leads beyond is taken back.
+
+    Parameters
+    ----------
+    n : int
+        Number of features (groups of columns), at least 1.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _require_count("n", self.n)
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Stop when `n` features are selected."""
+        return _stop_at([step.n_selected for step in steps], self.n, "features")
+
+
+@dataclass(frozen=True)
+class MaxColumns:
+    """Stop at `n` columns; a group that leads beyond is taken back.
+
+    Parameters
+    ----------
+    n : int
+        Number of columns, at least 1.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _require_count("n", self.n)
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Stop when `n` columns are selected or the last group went beyond."""
+        return _stop_at([step.n_columns for step in steps], self.n, "columns")
+
+
+@dataclass(frozen=True)
+class RelativeImprovement:
+    r"""Stop when a further feature improves the loss too little.
+
+    A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the
+    loss after the last step that paid (at first, the loss at the start). After `patience` successive steps
+    that did not pay, the pursuit stops and they are taken back. With ``tol=0`` any improvement pays, but an
+    equal loss does not. A loss of zero stops at once, since nothing can improve on it.
+
+    Parameters
+    ----------
+    tol : float
+        Smallest relative improvement that pays, the η of the paper.
+    patience : int
+        Number of successive steps allowed to bring nothing; with 1, the paper's rule.
+    """
+
+    tol: float
+    patience: int = 1
+
+    def __post_init__(self) -> None:
+        _require_number("tol", self.tol, "use 0 to stop when the loss no longer falls")
+        _require_count("patience", self.patience)
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Stop after `patience` steps in a row that did not pay, and keep those before."""
+        paid = 0
+        for k, step in enumerate(steps):
+            improvement = steps[paid].loss - step.loss
+            # Multiplied out: a loss of zero is an improvement without bound, not a division by zero.
+            if improvement > 0 and improvement >= self.tol * step.loss:
+                paid = k
+        if steps[paid].loss == 0:
+            return Stop("the loss is zero and cannot improve", paid)
+        unpaid = len(steps) - 1 - paid
+        if unpaid >= self.patience or (exhausted and unpaid > 0):
+            improvement_asked = f"relative improvement of {self.tol:g}" if self.tol else "improvement"
+            return Stop(f"no {improvement_asked} of the loss in {_counted(unpaid, 'step')}", paid)
+        return None
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Go on until the loss stops falling, then keep the smallest selection that is as good as the best.
+
+    The pursuit stops when the lowest loss is `patience` steps old, or when no candidate is left. Kept is the
+    smallest selection whose loss exceeds the lowest by at most `standard_errors` standard errors: the
+    one-standard-error rule. The standard error is that of the mean over folds at the best step, see
+    `standard_error`.
+
+    Parameters
+    ----------
+    patience : int
+        Number of steps without a new lowest loss after which to stop.
+    standard_errors : float
+        How many standard errors count as equally good. With 0 the lowest loss itself is kept; this is the
+        only choice with a single validation fold, which says nothing about its own error and therefore raises
+        a ValueError else.
+    """
+
+    patience: int = 3
+    standard_errors: float = 1.0
+
+    def __post_init__(self) -> None:
+        _require_count("patience", self.patience)
+        _require_number("standard_errors", self.standard_errors, "use 0 to keep the lowest loss itself")
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Stop when the lowest loss is `patience` steps old, and keep the smallest that is as good."""
+        best = min(range(len(steps)), key=lambda k: steps[k].loss)
+        # Computed on every call, so that a single fold is reported at the start and not after hours.
+        slack = 0.0
+        if self.standard_errors > 0:
+            slack = self.standard_errors * standard_error(steps[best].fold_losses, steps[best].fold_weights)
+        age = len(steps) - 1 - best
+        if age < self.patience and not exhausted:
+            return None
+        good = [k for k in range(len(steps)) if steps[k].loss <= steps[best].loss + slack]
+        keep = min(good, key=lambda k: (steps[k].n_selected, steps[k].loss))
+        why = "no candidate is left" if age < self.patience else f"no lower loss in {_counted(age, 'step')}"
+        kept = f"the smallest selection within {self.standard_errors:g} standard errors of the lowest loss"
+        return Stop(f"{why}; kept is {kept}", keep)
+
+
+@dataclass(frozen=True)
+class MaxTime:
+    """Stop after the step in which the time is up; everything is kept, and the path is partial.
+
+    Parameters
+    ----------
+    seconds : float
+        Time for all steps together.
+    """
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _require_number("seconds", self.seconds, "leave the rule out for no limit", zero=False)
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Stop when the steps took `seconds` or longer."""
+        if exhausted or sum(step.seconds for step in steps) < self.seconds:
+            return None
+        return Stop(f"the time of {self.seconds:g} seconds is up; the path is partial", len(steps) - 1)
+
+
+@dataclass(frozen=True)
+class MaxFits:
+    """Stop after the step in which the fits are used up; everything is kept, and the path is partial.
+
+    Parameters
+    ----------
+    n : int
+        Number of candidate fits in all steps together. The last step is finished, so that it may be exceeded.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _require_count("n", self.n)
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Stop when the steps needed `n` fits or more."""
+        if exhausted or sum(step.n_fits for step in steps) < self.n:
+            return None
+        return Stop(
+            f"the budget of {_counted(self.n, 'fit')} is used up; the path is partial", len(steps) - 1
+        )
+
+
+@dataclass(frozen=True)
+class FirstOf:
+    """Stop as soon as one of several rules does; of those that stop together, the one that keeps least.
+
+    Parameters
+    ----------
+    rules : sequence of stop rules
+        At least one.
+
+    Examples
+    --------
+    >>> FirstOf([MaxFeatures(10), RelativeImprovement(tol=0.06)]).rules
+    (MaxFeatures(n=10), RelativeImprovement(tol=0.06, patience=1))
+    """
+
+    rules: Sequence[StopRule]
+
+    def __post_init__(self) -> None:
+        rules = tuple(self.rules) if isinstance(self.rules, Iterable) else ()
+        if not rules:
+            raise ValueError(f"rules={self.rules!r} must be a list of stop rules, such as [MaxFeatures(10)].")
+        for rule in rules:
+            if isinstance(rule, type) or not isinstance(rule, StopRule):
+                raise ValueError(f"rules has {rule!r}, which is no stop rule: use one like MaxFeatures(10).")
+        object.__setattr__(self, "rules", rules)
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Ask every rule, and follow the one that keeps least."""
+        answers = [rule.check(steps, exhausted) for rule in self.rules]
+        return min((stop for stop in answers if stop is not None), key=lambda stop: stop.keep, default=None)
+
+
+def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:
+    r"""Return the standard error of the weighted mean of the folds' losses.
+
+    It is :math:`\sqrt{\frac{n}{n-1} \sum_f w_f^2 (l_f - \bar l)^2}` with :math:`\bar l = \sum_f w_f l_f`,
+    over the n folds of positive weight. For equal weights this is the usual ``std(ddof=1) / sqrt(n)``; a
+    large fold counts by its share in the mean.
+
+    Parameters
+    ----------
+    fold_losses : float array
+        One loss per fold.
+    fold_weights : float array
+        Share of each fold; they sum to 1.
+
+    Examples
+    --------
+    >>> standard_error(np.array([1.0, 3.0]), np.array([0.5, 0.5]))
+    1.0
+    """
+    n = int(np.count_nonzero(fold_weights))
+    if n < 2:
+        raise ValueError(
+            f"standard_errors needs at least 2 validation folds, but there is {n}: "
+            "use more folds, such as cv=5, or Plateau(standard_errors=0)."
+        )
+    deviations = fold_weights * (fold_losses - fold_weights @ fold_losses)
+    return sqrt(n / (n - 1) * float(deviations @ deviations))
+
+
+def _stop_at(counts: list[int], limit: int, what: str) -> Stop | None:
+    if counts[-1] < limit:
+        return None
+    # The start cannot be taken back, even where the fixed columns alone exceed the limit.
+    keep = max((k for k, count in enumerate(counts) if count <= limit), default=0)
+    return Stop(f"{counts[keep]} of at most {limit} {what} are selected", keep)
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def _require_count(name: str, value: Any) -> None:
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < 1:
+        raise ValueError(f"{name}={value!r} must be an integer of at least 1.")
+
+
+def _require_number(name: str, value: Any, way_out: str, zero: bool = True) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
+    if not is_number or value < 0 or (value == 0 and not zero):
+        at_least = "0 or more" if zero else "more than 0"
+        raise ValueError(f"{name}={value!r} must be a finite number, {at_least}: {way_out}.")

@@ -1,0 +1,187 @@
+"""Folds: which rows train, which rows judge.
+
+Splits are arranged in rounds. In a round the validation sets don't overlap and each split trains on all the other
+rows of the round, so that sums over rows (Gram matrices) of the whole round and of one fold give the training sums
+of every split: K folds for the price of one. K folds, leave-one-out, a hold-out share and an explicit validation set
+are a single round; repeated K folds are one round a repetition; splitters of any other kind one round a split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+
+from ngp._types import AnyArray, FloatArray, IntArray
+
+__all__ = ["Round", "make_rounds"]
+
+# A single validation set is judged in this many parts, since standard errors and paired comparisons need several.
+PARTS_OF_A_SINGLE_FOLD = 10
+
+
+@dataclass(frozen=True)
+class Round:
+    """Splits that share their rows.
+
+    Attributes
+    ----------
+    rows : int array
+        Row numbers: first those that always train, then fold after fold.
+    segments : int array of length n_folds + 2
+        Bounds in `rows`: ``rows[segments[0]:segments[1]]`` always train, ``rows[segments[f + 1]:segments[f + 2]]``
+        is the validation set of fold f and trains in all other folds.
+    """
+
+    rows: IntArray
+    segments: IntArray
+
+    @property
+    def n_folds(self) -> int:
+        """Number of splits in the round."""
+        return len(self.segments) - 2
+
+    @cached_property
+    def parts(self) -> IntArray:
+        """Bounds in `rows` of the parts whose losses are kept apart: the folds, or pieces of a single one."""
+        if self.n_folds > 1:
+            return self.segments[1:]
+        first, last = self.segments[1:]
+        n_parts = min(PARTS_OF_A_SINGLE_FOLD, last - first)
+        return np.linspace(first, last, n_parts + 1).astype(np.intp)
+
+    def training(self, fold: int) -> IntArray:
+        """Rows that train in a fold."""
+        start, end = self.segments[fold + 1 : fold + 3]
+        return np.concatenate([self.rows[:start], self.rows[end:]])
+
+    def validation(self, fold: int) -> IntArray:
+        """Rows that judge in a fold."""
+        start, end = self.segments[fold + 1 : fold + 3]
+        return self.rows[start:end]
+
+    def part_weights(self, sample_weight: FloatArray) -> FloatArray:
+        """Sum of the sample weights in each part."""
+        return _sums(sample_weight[self.rows], self.parts)
+
+    def part_losses(self, row_losses: FloatArray, sample_weight: FloatArray) -> FloatArray:
+        """Mean loss of each part, from the losses of the rows in fold order.
+
+        Parameters
+        ----------
+        row_losses : array of shape (n_candidates, len(rows))
+        sample_weight : array of shape (n_samples,)
+
+        Returns
+        -------
+        array of shape (n_candidates, n_parts)
+        """
+        weights = self.part_weights(sample_weight)
+        sums = _sums(row_losses * sample_weight[self.rows], self.parts)
+        return sums / np.where(weights > 0, weights, 1)
+
+
+def _sums(values: AnyArray, bounds: IntArray) -> FloatArray:
+    result: FloatArray = np.add.reduceat(values[..., : bounds[-1]], bounds[:-1], axis=-1)
+    return result
+
+
+def make_rounds(
+    cv: Any, X: AnyArray, y: AnyArray, *, classification: bool, random_state: int, groups: AnyArray | None = None
+) -> tuple[Round, ...]:
+    """Arrange any way of validation in rounds.
+
+    Parameters
+    ----------
+    cv : int, float, "loo", splitter or iterable of splits
+        A number of folds (drawn at random, stratified for classes), a hold-out share, ``"loo"`` for leave-one-out,
+        a scikit-learn splitter, or pairs of training and validation row numbers.
+    X, y : arrays
+        What the splitter is given.
+    classification : bool
+        Whether folds are stratified by y.
+    random_state : int
+        Seed of folds and hold-out sets.
+    groups : array, optional
+        Handed to the splitter.
+    """
+    n_samples = len(y)
+    if isinstance(cv, str):
+        if cv != "loo":
+            raise ValueError(f"cv={cv!r} is unknown: give a number of folds, a share, 'loo', a splitter or splits.")
+        return (Round(np.arange(n_samples), np.concatenate([[0], np.arange(n_samples + 1)])),)
+    splitter = _splitter(cv, y, classification, random_state)
+    if hasattr(splitter, "split"):
+        try:
+            splits = list(splitter.split(X, y, groups))
+        except ValueError as error:
+            raise ValueError(f"cv={cv!r} can't split these {n_samples} samples: {error}") from error
+    else:
+        splits = [(np.asarray(train), np.asarray(test)) for train, test in splitter]
+    return _arrange(splits, n_samples)
+
+
+def _splitter(cv: Any, y: AnyArray, classification: bool, random_state: int) -> Any:
+    n_samples = len(y)
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if not 2 <= cv <= n_samples:
+            raise ValueError(
+                f"cv={cv} folds don't fit {n_samples} samples: give at least 2 folds and at most one per sample."
+            )
+        if classification:
+            smallest = int(np.unique(y, return_counts=True)[1].min())
+            if smallest >= cv:
+                return StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
+        return KFold(int(cv), shuffle=True, random_state=random_state)
+    if isinstance(cv, Real) and not isinstance(cv, bool):
+        if not 0 < cv < 1 or not 1 <= round(float(cv) * n_samples) < n_samples:
+            raise ValueError(
+                f"cv={cv} is no hold-out share of {n_samples} samples: give a number between 0 and 1 that leaves rows on both sides."
+            )
+        counts = np.unique(y, return_counts=True)[1] if classification else np.zeros(1)
+        n_test = round(float(cv) * n_samples)
+        if classification and counts.min() >= 2 and min(n_test, n_samples - n_test) >= len(counts):
+            return StratifiedShuffleSplit(1, test_size=n_test, random_state=random_state)
+        return ShuffleSplit(1, test_size=n_test, random_state=random_state)
+    if isinstance(cv, LeaveOneOut):
+        return cv
+    if hasattr(cv, "split") or isinstance(cv, Iterable):
+        return cv
+    raise TypeError(
+        f"cv={cv!r} is no way of validation: give a number of folds, a share, 'loo', a splitter or splits."
+    )
+
+
+def _arrange(splits: Sequence[tuple[IntArray, IntArray]], n_samples: int) -> tuple[Round, ...]:
+    """Gather successive splits into rounds as long as they share their rows and their validation sets are disjoint."""
+    if not splits:
+        raise ValueError("cv gives no splits: give at least one pair of training and validation rows.")
+    rounds: list[Round] = []
+    members: list[IntArray] = []
+    rows = np.zeros(n_samples, dtype=bool)
+    free = rows.copy()  # rows of the round in no validation set so far
+
+    def close() -> None:
+        if members:
+            order = np.concatenate([np.flatnonzero(free), *members])
+            sizes = [0, int(free.sum()), *(len(member) for member in members)]
+            rounds.append(Round(order, np.cumsum(sizes)))
+
+    for train, test in splits:
+        mask = np.zeros(n_samples, dtype=bool)
+        mask[train] = True
+        if not len(train) or not len(test) or mask[test].any():
+            raise ValueError("cv gives a split with no training rows, no validation rows, or rows that are both.")
+        mask[test] = True
+        if not (members and np.array_equal(mask, rows) and free[test].all()):
+            close()
+            members, rows, free = [], mask, mask.copy()
+        members.append(np.asarray(test, dtype=np.intp))
+        free[test] = False
+    close()
+    return tuple(rounds)
