@@ -1,7 +1,7 @@
 """Tables in, numbers out: the columns of a data frame as one array of numbers.
 
-Data frames are read through narwhals, which scikit-learn depends on too and which imports neither pandas nor polars by
-itself.
+Data frames are read through narwhals, which scikit-learn depends on too, and which imports neither pandas nor
+polars by itself.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
 
+from ngp._types import IntArray
+
 __all__ = ["ColumnEncoder"]
 
-IntArray = npt.NDArray[np.intp]
 Frame = nw.DataFrame[Any]
 
-# These go into an array as they are; booleans, decimals and 128-bit integers are cast first.
+# A table of these becomes an array as it is; with booleans, decimals or 128-bit integers it is cast first.
 _PLAIN_NUMBERS = (
     nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64
 )  # fmt: skip
@@ -209,10 +210,9 @@ def _numbers(frame: Frame, positions: list[int]) -> npt.NDArray[np.floating[Any]
     odd = [f"{name!r} ({type(dtype).__name__})" for name, dtype in dtypes.items() if not _is_number(dtype)]
     if odd:
         raise ValueError(f"X has columns that held numbers in fit but not here, {_some(odd)}: convert them.")
-    to_cast = [i for i, dtype in enumerate(dtypes.values()) if dtype not in _PLAIN_NUMBERS]
-    casts = [_column(frame, i).cast(nw.Float64) for i in to_cast]
-    block = (frame.with_columns(*casts) if casts else frame).to_numpy()
-    # float16 has no linear algebra, and integers are no floats: both become float64.
+    if any(dtype not in _PLAIN_NUMBERS for dtype in dtypes.values()):
+        frame = frame.select(nw.all().cast(nw.Float64))
+    block = frame.to_numpy()
     return block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
 
 

@@ -1,13 +1,12 @@
 """Groups of columns: what a pursuit adds to its selection in one step.
 
-A group is a list of columns that enter the selection together: a single column, the one-hot block of a category, a
-window of an image, the sensors of one device. Groups may overlap; a group then adds those of its columns that are
-not selected yet. A column in no group is never a candidate.
+A group is a list of columns that enter the selection together: a single column, the one-hot block of a
+category, a window of an image, the sensors of one device. Groups may overlap; a group then adds those of its
+columns that are not selected yet. A column in no group is never a candidate.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -18,11 +17,10 @@ from typing import Any, Generic, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from ngp._types import BoolArray, FloatArray, IntArray
+
 __all__ = ["Groups", "image_windows", "make_groups"]
 
-IntArray = npt.NDArray[np.intp]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Item = TypeVar("Item")
 
 
@@ -170,7 +168,7 @@ def image_windows(
     >>> image_windows((8, 8), 4).names[1]
     'rows 0-3, cols 4-7'
     """
-    dimensions = _positive_whole_numbers("shape", shape)
+    dimensions = _positive_integers("shape", shape)
     if len(dimensions) not in (2, 3):
         raise ValueError(f"shape={shape!r} must be (rows, cols) or (rows, cols, channels).")
     sizes = _pair("size", size)
@@ -228,7 +226,7 @@ def _read_groups(
     names: list[str] | None = None
     entries: list[Any] | None
     if isinstance(groups, Groups):
-        # Single columns need no look at each of a million.
+        # Single columns fit by their number: no need to look at each of a million.
         if isinstance(groups.columns, _Computed) and groups.n_groups <= n_features:
             return groups.names, groups.columns
         names, entries = list(groups.names), list(groups.columns)
@@ -352,17 +350,19 @@ def _some(names: list[str], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown}, …"
 
 
-def _positive_whole_numbers(name: str, values: Any) -> tuple[int, ...]:
-    numbers = _as_list(values)
+def _positive_integers(name: str, value: Any) -> tuple[int, ...]:
+    numbers = [value] if _is_scalar(value) else _as_list(value)
     if numbers is None or not all(_is_whole(number) for number in numbers):
-        raise TypeError(f"{name}={values!r} must consist of integers.")
+        raise TypeError(f"{name}={value!r} must be an integer or a sequence of integers.")
     if any(number < 1 for number in numbers):
-        raise ValueError(f"{name}={values!r} must consist of positive numbers.")
-    return tuple(operator.index(number) for number in numbers)
+        raise ValueError(f"{name}={value!r} must be positive: use 1 or more.")
+    return tuple(int(number) for number in numbers)
 
 
 def _pair(name: str, value: Any) -> tuple[int, int]:
-    numbers = _positive_whole_numbers(name, (value, value) if _is_scalar(value) else value)
+    numbers = _positive_integers(name, value)
+    if _is_scalar(value):
+        numbers *= 2
     if len(numbers) != 2:
         raise ValueError(f"{name}={value!r} must be an integer or a pair of integers.")
     return numbers[0], numbers[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -67,12 +68,21 @@ class _SSFN(BaseEstimator):  # type: ignore[misc]
         self.unit_norm = unit_norm
         self.random_state = random_state
 
+    def _check_training_data(
+        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None, **y_options: bool
+    ) -> tuple[FloatArray, npt.NDArray[Any], FloatArray]:
+        """Return the samples of positive weight, so that a weight of zero is the same as leaving one out."""
+        inputs, targets = validate_data(self, X, y, dtype=np.float64, **y_options)
+        weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True)
+        kept = weight > 0
+        return inputs[kept], targets[kept], weight[kept]
+
     def _fit_network(self, X: FloatArray, targets: FloatArray, sample_weight: FloatArray) -> None:
-        self._scale_X, self._scale_targets = StandardScaler(), StandardScaler()
+        self._scale_inputs, self._scale_targets = StandardScaler(), StandardScaler()
         if not self.standardize:
-            for scaler in (self._scale_X, self._scale_targets):
+            for scaler in (self._scale_inputs, self._scale_targets):
                 scaler.set_params(with_mean=False, with_std=False)
-        inputs = self._scale_X.fit_transform(X, sample_weight=sample_weight)
+        inputs = self._scale_inputs.fit_transform(X, sample_weight=sample_weight)
         outputs = self._scale_targets.fit_transform(targets, sample_weight=sample_weight)
         growth = self._growth(targets.shape[1])
         network = grow_network(inputs, outputs, sample_weight, growth, check_random_state(self.random_state))
@@ -85,34 +95,25 @@ class _SSFN(BaseEstimator):  # type: ignore[misc]
             self.training_nme_ = 20 * np.log10(network.costs)
 
     def _growth(self, n_outputs: int) -> Growth:
-        norm_bound = 2 * np.sqrt(2 * n_outputs) if self.norm_bound == "auto" else self.norm_bound
-        return Growth(
-            max_layers=self.max_layers,
-            max_units=self.max_units,
-            units_per_step=self.units_per_step,
-            node_tol=self.node_tol,
-            layer_tol=self.layer_tol,
-            linear_ridge=self.linear_ridge,
-            ridge=self.ridge,
-            norm_bound=norm_bound,
-            bias=self.bias,
-            unit_norm=self.unit_norm,
-        )
+        parameters = {field.name: getattr(self, field.name) for field in fields(Growth)}
+        if self.norm_bound == "auto":
+            parameters["norm_bound"] = 2 * np.sqrt(2 * n_outputs)
+        return Growth(**parameters)
 
     def _outputs(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        outputs = self.network_.predict(self._scale_X.transform(X))
+        inputs = validate_data(self, X, dtype=np.float64, reset=False)
+        outputs = self.network_.predict(self._scale_inputs.transform(inputs))
         return np.asarray(self._scale_targets.inverse_transform(outputs), dtype=np.float64)
 
 
 class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[misc]
-    r"""Regression by a feed-forward network that finds its own size (SSFN).
+    """Regression by a feed-forward network that finds its own size (SSFN).
 
-    The network starts as a linear ridge regression. Each hidden layer passes on the prediction so far, split by
-    sign, beside random ReLU units, and its output weights are solved for exactly; nothing is trained by
-    gradient descent. Random units are added to a layer, and layers to the network, until the training
-    error falls too little. Training is deterministic for a given ``random_state``.
+    The network starts as a linear ridge regression. Each hidden layer passes on the prediction so far, split
+    by sign, beside random ReLU units, and its output weights are solved for exactly; nothing is trained by
+    gradient descent. Random units are added to a layer, and layers to the network, until the training error
+    falls too little. Training is deterministic for a given ``random_state``.
 
     Parameters
     ----------
@@ -123,9 +124,9 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
     units_per_step : int, default=50
         Random units added at a time. ``units_per_step=max_units`` gives layers of fixed width.
     node_tol : float, default=0.005
-        A layer stops growing with the first step of units that lowers the training error relatively by less than this.
+        A layer stops growing once a step of new units lowers the training error by a smaller share than this.
     layer_tol : float, default=0.1
-        The network stops growing with the first layer that lowers the training error relatively by less than this.
+        The network stops growing once a new layer lowers the training error by a smaller share than this.
     linear_ridge : float, default=1.0
         Ridge penalty of the linear regression at the start.
     ridge : float, default=30.0
@@ -135,10 +136,9 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
         Largest Frobenius norm of the output weights of a hidden layer. "auto" is ``2 * sqrt(2 * n_outputs)``;
         None is no bound.
     bias : bool, default=True
-        Whether random units have a random bias, and output layers an intercept, neither penalised nor bounded.
+        Whether random units have a random bias, and output layers an (unpenalised, unbounded) intercept.
     standardize : bool, default=True
         Whether to bring features and targets to weighted mean zero and variance one before training.
-        Predictions are in the units of the targets in any case.
     unit_norm : bool, default=False
         Whether to scale the random projections of each sample in each layer to norm one.
     random_state : int, RandomState instance or None, default=None
@@ -170,10 +170,10 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
 
     Notes
     -----
-    Lossless flow: as long as ``norm_bound`` is at least ``sqrt(2 * n_outputs)``, as "auto" and None are, ``training_nme_``
-    never rises from layer to layer, whatever the ridge.
+    Lossless flow: ``training_nme_`` never rises from layer to layer, whatever the ridge, as long as
+    ``norm_bound`` is None or at least ``sqrt(2 * n_outputs)``; "auto" is twice that.
 
-    The authors' own settings are ``linear_ridge=100, ridge=0, bias=False, standardize=False, unit_norm=True``.
+    The authors' settings are ``linear_ridge=100, ridge=0, bias=False, standardize=False, unit_norm=True``.
 
     References
     ----------
@@ -209,12 +209,10 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
         self : SSFNRegressor
             The trained estimator.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        kept = weight > 0
-        self._single_output = y.ndim == 1
-        targets = y.astype(np.float64).reshape(len(y), -1)
-        self._fit_network(X[kept], targets[kept], weight[kept])
+        y_options = {"multi_output": True, "y_numeric": True}
+        inputs, targets, weight = self._check_training_data(X, y, sample_weight, **y_options)
+        self._single_output = targets.ndim == 1
+        self._fit_network(inputs, targets.astype(np.float64).reshape(len(targets), -1), weight)
         return self
 
     def predict(self, X: npt.ArrayLike) -> FloatArray:
@@ -249,9 +247,9 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
     units_per_step : int, default=50
         Random units added at a time. ``units_per_step=max_units`` gives layers of fixed width.
     node_tol : float, default=0.005
-        A layer stops growing with the first step of units that lowers the training error relatively by less than this.
+        A layer stops growing once a step of new units lowers the training error by a smaller share than this.
     layer_tol : float, default=0.1
-        The network stops growing with the first layer that lowers the training error relatively by less than this.
+        The network stops growing once a new layer lowers the training error by a smaller share than this.
     linear_ridge : float, default=1.0
         Ridge penalty of the linear regression at the start.
     ridge : float, default=30.0
@@ -261,7 +259,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
         Largest Frobenius norm of the output weights of a hidden layer. "auto" is ``2 * sqrt(2 * n_outputs)``;
         None is no bound.
     bias : bool, default=True
-        Whether random units have a random bias, and output layers an intercept, neither penalised nor bounded.
+        Whether random units have a random bias, and output layers an (unpenalised, unbounded) intercept.
     standardize : bool, default=True
         Whether to bring features and indicators to weighted mean zero and variance one before training.
     unit_norm : bool, default=False
@@ -322,18 +320,16 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
         self : SSFNClassifier
             The trained estimator.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        kept = weight > 0
-        self.classes_, codes = np.unique(y[kept], return_inverse=True)
+        inputs, labels, weight = self._check_training_data(X, y, sample_weight)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 "SSFNClassifier needs samples of at least two classes with positive sample_weight; "
-                f"got the one class {self.classes_[0]!r}."
+                f"got the one class {self.classes_.tolist()[0]!r}."
             )
         indicators = np.eye(len(self.classes_))[codes]
-        self._fit_network(X[kept], indicators[:, 1:] if len(self.classes_) == 2 else indicators, weight[kept])
+        self._fit_network(inputs, indicators[:, 1:] if len(self.classes_) == 2 else indicators, weight)
         return self
 
     def decision_function(self, X: npt.ArrayLike) -> FloatArray:

@@ -1,8 +1,8 @@
 """Rules that say when a pursuit has selected enough.
 
-A rule sees the steps made so far and nothing else. Step 0 is the start (the constant prediction, or the fixed columns),
-so that a path of k additions has k + 1 steps, and a rule can stop before the first feature. Losses are taken to be
-non-negative.
+A rule sees the steps made so far and nothing else. Step 0 is the start (the constant prediction, or the fixed
+columns), so that a path of k additions has k + 1 steps, and a rule can stop before the first feature. Losses
+are taken to be non-negative.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from numbers import Integral, Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
+
+from ngp._types import FloatArray
 
 __all__ = [
     "FirstOf",
@@ -29,8 +30,6 @@ __all__ = [
     "StopRule",
     "standard_error",
 ]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class StepLike(Protocol):
@@ -195,8 +194,8 @@ class Plateau:
         Number of steps without a new lowest loss after which to stop.
     standard_errors : float
         How many standard errors count as equally good. With 0 the lowest loss itself is kept; this is the
-        only choice with a single validation fold, which says nothing about its own error and therefore raises
-        a ValueError else.
+        only choice with a single validation fold: it says nothing about its own error, and any other choice
+        raises a ValueError rather than prune by a guess.
     """
 
     patience: int = 3

@@ -18,6 +18,7 @@
 #undef VW
 #undef vec
 #undef ivec
+#undef diagonal_tile
 
 #define REAL float
 #define IREAL int32_t
@@ -34,4 +35,5 @@
 #undef VW
 #undef vec
 #undef ivec
+#undef diagonal_tile
 #undef NAME64

@@ -67,12 +67,12 @@ static void choose(const char *wanted)
     instruction_set = "plain", vector_bytes = 16;
 }
 
-enum { SEGMENTS, SELECTED, MEANS, INVERSE, RESIDUAL, PREDICTION, WEIGHTS, FOLD_WEIGHT, OFFSETS, COLUMNS, BASE,
-       SLOT_WEIGHTS, BIAS, SCALE, TARGETS, OUT, N_ARRAYS };
+enum { SEGMENTS, SELECTED, MEANS, INVERSE, RESIDUAL, PREDICTION, WEIGHTS, FOLD_WEIGHT, COLUMNS, BASE,
+       SLOT_WEIGHTS, TARGETS, OUT, N_ARRAYS };
 
 /* score(arrays, sizes, flags, ridge, linear_ridge, norm_bound): arrays in the order above, sizes
- * (n_rows, padded_rows, n_folds, n_outputs, n_selected, n_candidates, n_draws, n_hidden, width, n_slots,
- * base_stride), flags (centred, intercept, unit_norm, use_linear, weighted, single). */
+ * (n_rows, padded_rows, n_folds, n_outputs, n_selected, n_candidates, n_new, n_draws, n_hidden,
+ * base_width, n_slots, base_stride), flags (centred, intercept, unit_norm, use_linear, weighted, single). */
 static PyObject *score(PyObject *module, PyObject *args)
 {
     PyObject *arrays;
@@ -80,11 +80,11 @@ static PyObject *score(PyObject *module, PyObject *args)
     Linear *lin = &t.linear;
     int single;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!(lllllllllll)(pppppp)ddd", &PyTuple_Type, &arrays, &lin->n_rows,
+    if (!PyArg_ParseTuple(args, "O!(llllllllllll)(pppppp)ddd", &PyTuple_Type, &arrays, &lin->n_rows,
                           &lin->padded_rows, &lin->n_folds, &lin->n_outputs, &lin->n_selected, &t.n_candidates,
-                          &t.n_draws, &t.n_hidden, &t.width, &t.n_slots, &t.base_stride, &lin->centred,
-                          &t.intercept, &t.unit_norm, &t.use_linear, &t.weighted, &single, &t.ridge, &lin->ridge,
-                          &t.norm_bound))
+                          &t.n_new, &t.n_draws, &t.n_hidden, &t.base_width, &t.n_slots, &t.base_stride,
+                          &lin->centred, &t.intercept, &t.unit_norm, &t.use_linear, &t.weighted, &single, &t.ridge,
+                          &lin->ridge, &t.norm_bound))
         return NULL;
     if (PyTuple_Size(arrays) != N_ARRAYS)
         return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_ARRAYS);
@@ -98,8 +98,7 @@ static PyObject *score(PyObject *module, PyObject *args)
     lin->segments = view[SEGMENTS].buf, lin->selected = view[SELECTED].buf, lin->means = view[MEANS].buf;
     lin->inverse = view[INVERSE].buf, lin->residual = view[RESIDUAL].buf, lin->weights = view[WEIGHTS].buf;
     lin->prediction = view[PREDICTION].buf, lin->fold_weight = view[FOLD_WEIGHT].buf;
-    t.offsets = view[OFFSETS].buf, t.columns = view[COLUMNS].buf, t.base = view[BASE].buf;
-    t.slot_weights = view[SLOT_WEIGHTS].buf, t.bias = view[BIAS].buf, t.scale = view[SCALE].buf;
+    t.columns = view[COLUMNS].buf, t.base = view[BASE].buf, t.slot_weights = view[SLOT_WEIGHTS].buf;
     t.targets = view[TARGETS].buf, t.out = view[OUT].buf;
     int done;
     Py_BEGIN_ALLOW_THREADS

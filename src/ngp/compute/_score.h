@@ -1,60 +1,92 @@
 /* Out-of-fold predictions of the one-layer SSFN for a chunk of candidates.
  *
- * Included once for each (scalar type, instruction set), after _tiles.h. Per sample the columns are
- * [1 | hidden units | targets], so one Gram product gives everything the output layers of all folds need. */
+ * A sample's row is [hidden units | 1 | targets | linear units of every fold]; the linear units relu(+-Y) of a
+ * fold are zero on the fold's own rows. So one Gram product over all rows holds the normal equations of all
+ * folds: "total minus the fold's part" is what the fold trains on.
+ *
+ * Included once for each (scalar type, instruction set), after _tiles.h. */
 
 typedef struct {
-    REAL *rows;        /* J x width */
-    REAL *weighted;    /* BLOCK_ROWS x width */
-    REAL *grams;       /* (stored segments) x width x width */
-    REAL *total;       /* width x width */
-    REAL *shift;       /* width */
-    REAL *lin, *lin_w; /* J x lin_width: relu(+-Y) of every fold; the same, weighted, training rows only */
-    REAL *lin_lin;     /* lin_width x lin_width (blocks on the diagonal) */
-    REAL *cross;       /* width x lin_width */
-    REAL *system;      /* n x system_width */
-    REAL *floor;       /* n */
-    REAL *solution;    /* Q x system_width */
-    double *x, *y, *linear_scratch;
-    long lin_width, system_width, n_system, n_params;
+    long one, target, lin;    /* where in a row the intercept, the targets and the linear units begin */
+    long n_lin;               /* linear units of a fold: 2 Q or none */
+    long row_width;           /* padded */
+    long tail_first;          /* the vector in which the hidden units end: from here on `tail` is added */
+    long seg_width;           /* columns whose Gram matrices are kept apart by segment: up to the targets */
+    long n_params, sys_width; /* of a fold's normal equations */
     int store_segments;
+    /* Shared by the candidates that are worked on together: */
+    REAL *block;              /* BLOCK_ROWS x row_width */
+    REAL *weighted;           /* BLOCK_ROWS x row_width */
+    REAL *system;             /* (n_params + VW) x sys_width */
+    REAL *floor;              /* n_params */
+    REAL *forward;            /* sys_width */
+    double *y;                /* K x Q x J */
+    double *linear_scratch;
+    /* A candidate's own: */
+    REAL *tail;               /* J x (row_width - tail_first): all of the row but the hidden units */
+    REAL *own_lin;            /* J x n_lin: the linear units of a row in the fold that it judges */
+    REAL *shift;              /* base_width */
+    REAL *grams;              /* (K + 1 or 2) x seg_width x seg_width */
+    REAL *total;              /* seg_width x seg_width */
+    REAL *lin_gram;           /* row_width x (row_width - seg_width) */
+    REAL *solution;           /* K x Q x sys_width */
 } NAME(Work);
 #define Work NAME(Work)
 
-/* Hidden layer of rows [from, to): relu(scale * (base + x r) + bias) - shift, framed by 1 and the targets. */
-static void NAME(fill_rows)(const Task *t, Work *w, long cand, long draw, long from, long to, int shifted)
+/* Hidden units of `n` rows, before the tail: relu(base + x r) - shift. The rows go side by side, so that the
+ * weights and the shift are read once for all of them. */
+static inline __attribute__((always_inline)) void NAME(hidden)(
+    const Task *t, const Work *w, const double *x, const REAL *slots, const REAL *base, REAL *row, const int n)
 {
-    const Linear *lin = &t->linear;
-    const long width = t->width, one = t->intercept, H = t->n_hidden, Q = lin->n_outputs, J = lin->n_rows;
-    const long m = t->offsets[cand + 1] - t->offsets[cand];
-    const double *x = t->columns + t->offsets[cand] * J;
+    const long width = t->base_width, stride = w->row_width, n_slots = t->n_slots, J = t->linear.n_rows;
+    const REAL *shift = w->shift;
+    REAL first[4];
+    for (int i = 0; i < n; i++)
+        first[i] = n_slots ? (REAL)x[i] : 0;
+    for (long c = 0; c < width; c += VW) {
+        const vec slot = n_slots ? *(const vec *)(slots + c) : (vec){0}, shifts = *(const vec *)(shift + c);
+        vec z[4];
+        for (int i = 0; i < n; i++)
+            z[i] = *(const vec *)(base + i * width + c) + first[i] * slot;
+        for (long a = 1; a < n_slots; a++)
+            for (int i = 0; i < n; i++)
+                z[i] += (REAL)x[a * J + i] * *(const vec *)(slots + a * width + c);
+        for (int i = 0; i < n; i++)
+            *(vec *)(row + i * stride + c) = t->unit_norm ? z[i] : NAME(relu)(z[i]) - shifts;
+    }
+}
+
+/* The same where each sample's projections are scaled to unit norm first. */
+static void NAME(normalize)(const Task *t, const Work *w, REAL *row)
+{
+    vec squares = {0};
+    for (long c = 0; c < t->base_width; c += VW)
+        squares += *(vec *)(row + c) * *(vec *)(row + c);
+    const REAL norm = SQRT(NAME(lane_sum)(squares)), factor = norm > 0 ? 1 / norm : 0;
+    for (long c = 0; c < t->base_width; c += VW)
+        *(vec *)(row + c) = NAME(relu)(factor * *(vec *)(row + c)) - *(const vec *)(w->shift + c);
+}
+
+/* Rows [from, to) into the block: hidden units and tail. */
+static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long from, long to)
+{
+    const long J = t->linear.n_rows, width = t->base_width, stride = w->row_width;
+    const long tail_first = w->tail_first, tail_width = stride - tail_first;
+    const double *x = t->columns + cand * t->n_new * J;
     const REAL *base = (const REAL *)t->base + cand * t->base_stride + draw * J * width;
     const REAL *slots = (const REAL *)t->slot_weights + draw * t->n_slots * width;
-    const REAL *bias = (const REAL *)t->bias + draw * width, *targets = t->targets;
-    const REAL scale = t->scale[cand];
-    for (long j = from; j < to; j++) {
-        REAL *row = w->rows + j * width;
-        vec squares = {0};
-        for (long c = 0; c < width; c += VW) {
-            vec z = *(const vec *)(base + j * width + c);
-            for (long a = 0; a < m && a < t->n_slots; a++)
-                z += (REAL)x[a * J + j] * *(const vec *)(slots + a * width + c);
-            squares += z * z;
-            *(vec *)(row + c) = z;
-        }
-        REAL factor = scale;
-        if (t->unit_norm) {
-            const REAL norm = SQRT(NAME(lane_sum)(squares));
-            factor = norm > 0 ? 1 / norm : 0;
-        }
-        for (long c = 0; c < width; c += VW) {
-            const vec z = factor * *(vec *)(row + c) + *(const vec *)(bias + c);
-            *(vec *)(row + c) = NAME(relu)(z) - (shifted ? *(vec *)(w->shift + c) : (vec){0});
-        }
-        if (one)
-            row[0] = 1;
-        for (long q = 0; q < Q; q++)
-            row[one + H + q] = targets[j * Q + q];
+    long j = from;
+    for (; j + 4 <= to; j += 4)
+        NAME(hidden)(t, w, x + j, slots, base + j * width, w->block + (j - from) * stride, 4);
+    for (; j < to; j++)
+        NAME(hidden)(t, w, x + j, slots, base + j * width, w->block + (j - from) * stride, 1);
+    for (j = from; j < to; j++) {
+        REAL *row = w->block + (j - from) * stride;
+        const REAL *tail = w->tail + j * tail_width - tail_first;
+        if (t->unit_norm)
+            NAME(normalize)(t, w, row);
+        for (long c = tail_first; c < stride; c += VW)
+            *(vec *)(row + c) = c < width ? (vec)(*(vec *)(row + c) + *(const vec *)(tail + c)) : *(const vec *)(tail + c);
     }
 }
 
@@ -62,154 +94,150 @@ static void NAME(fill_rows)(const Task *t, Work *w, long cand, long draw, long f
  * the first rows spares the Gram matrix its one huge eigenvalue, which single precision would pay for. */
 static void NAME(find_shift)(const Task *t, Work *w, long cand, long draw)
 {
-    const long width = t->width, n = t->linear.n_rows < BLOCK_ROWS ? t->linear.n_rows : BLOCK_ROWS;
-    memset(w->shift, 0, width * sizeof(REAL));
+    const long n = MIN(t->linear.n_rows, BLOCK_ROWS);
+    memset(w->shift, 0, t->base_width * sizeof(REAL));
     if (!t->intercept)
         return;
-    NAME(fill_rows)(t, w, cand, draw, 0, n, 0);
+    NAME(fill)(t, w, cand, draw, 0, n);
     for (long j = 0; j < n; j++)
-        for (long c = 0; c < width; c += VW)
-            *(vec *)(w->shift + c) += *(vec *)(w->rows + j * width + c);
-    for (long h = 0; h < width; h++)
-        w->shift[h] = h >= 1 && h <= t->n_hidden ? w->shift[h] / n : 0;
+        for (long c = 0; c < t->base_width; c += VW)
+            *(vec *)(w->shift + c) += *(vec *)(w->block + j * w->row_width + c);
+    for (long h = 0; h < t->base_width; h++)
+        w->shift[h] = h < t->n_hidden ? w->shift[h] / n : 0;
 }
 
-/* Pointer to the weighted copy of some rows (the rows themselves where all weights are one). */
-static const REAL *NAME(weigh)(const Task *t, Work *w, long from, long to)
+/* Adds rows [from, to) to the Gram matrix of their segment and, for linear units, of all rows. */
+static void NAME(add_rows)(const Task *t, Work *w, long cand, long draw, long from, long to, REAL *gram,
+                           int with_linear)
 {
-    const REAL *rows = w->rows + from * t->width;
-    if (!t->weighted)
-        return rows;
-    for (long j = from; j < to; j++)
-        for (long c = 0; c < t->width; c += VW)
-            *(vec *)(w->weighted + (j - from) * t->width + c) =
-                (REAL)t->linear.weights[j] * *(const vec *)(rows + (j - from) * t->width + c);
-    return w->weighted;
-}
-
-/* One pass over the samples: the layer, the Gram matrix of every segment, the products with the linear units. */
-static void NAME(accumulate)(const Task *t, Work *w, long cand, long draw)
-{
-    const Linear *lin = &t->linear;
-    const long width = t->width, K = lin->n_folds, area = width * width;
-    memset(w->grams, 0, (w->store_segments ? K + 1 : 1) * area * sizeof(REAL));
-    memset(w->cross, 0, width * w->lin_width * sizeof(REAL));
-    NAME(find_shift)(t, w, cand, draw);
-    for (long seg = 0; seg <= K; seg++) {
-        REAL *gram = w->grams + (w->store_segments ? seg * area : 0);
-        for (long from = lin->segments[seg]; from < lin->segments[seg + 1]; from += BLOCK_ROWS) {
-            const long end = lin->segments[seg + 1], to = from + BLOCK_ROWS < end ? from + BLOCK_ROWS : end;
-            NAME(fill_rows)(t, w, cand, draw, from, to, 1);
-            const REAL *rows = w->rows + from * width;
-            NAME(gram_add)(rows, NAME(weigh)(t, w, from, to), width, to - from, width, gram, width);
-            NAME(cross_add)(rows, width, width, w->lin_w + from * w->lin_width, w->lin_width, w->lin_width,
-                            to - from, w->cross, w->lin_width);
-        }
+    const long ld = w->row_width, rows = to - from, lin_ld = w->row_width - w->seg_width;
+    const REAL *P = w->block, *V = w->block;
+    NAME(fill)(t, w, cand, draw, from, to);
+    if (t->weighted) {
+        for (long j = 0; j < rows; j++)
+            for (long c = 0; c < ld; c += VW)
+                *(vec *)(w->weighted + j * ld + c) = (REAL)t->linear.weights[from + j] * *(vec *)(P + j * ld + c);
+        V = w->weighted;
     }
+    NAME(gram_add)(P, V, ld, rows, w->seg_width, gram, w->seg_width);
+    if (!with_linear)
+        return;
+    for (long c = w->seg_width; c < w->row_width; c += VW) {
+        /* Products of different folds' linear units are never asked for: pass over tiles that hold only such. */
+        const long first_fold = (c - w->lin) / w->n_lin;
+        for (long r = 0; r <= c; r += VW)
+            if (r < w->lin || (r + VW - 1 - w->lin) / w->n_lin >= first_fold)
+                NAME(tile)(P + r, ld, V + c, ld, rows, w->lin_gram + r * lin_ld + c - w->seg_width, lin_ld, 1);
+    }
+}
+
+/* Empty Gram matrices, and the shift of this draw. */
+static void NAME(start)(const Task *t, Work *w, long cand, long draw)
+{
+    const long area = w->seg_width * w->seg_width;
+    memset(w->grams, 0, (w->store_segments ? t->linear.n_folds + 1 : 1) * area * sizeof(REAL));
+    memset(w->lin_gram, 0, w->row_width * (w->row_width - w->seg_width) * sizeof(REAL));
+    NAME(find_shift)(t, w, cand, draw);
+}
+
+static void NAME(sum_segments)(const Task *t, Work *w)
+{
+    const long width = w->seg_width, area = width * width;
     memcpy(w->total, w->grams, area * sizeof(REAL));
     if (w->store_segments)
-        for (long seg = 1; seg <= K; seg++)
-            for (long i = 0; i < area; i += VW)
-                *(vec *)(w->total + i) += *(vec *)(w->grams + seg * area + i);
+        for (long r = 0; r < width; r++)
+            for (long c = r / VW * VW; c < width; c += VW) {
+                vec sum = *(vec *)(w->total + r * width + c);
+                for (long seg = 1; seg <= t->linear.n_folds; seg++)
+                    sum += *(vec *)(w->grams + seg * area + r * width + c);
+                *(vec *)(w->total + r * width + c) = sum;
+            }
 }
 
-/* relu(+-Y) of every fold for all rows, and their products with each other within a fold. */
-static void NAME(linear_units)(const Task *t, Work *w, long cand)
+/* The parts of the rows that no draw changes: 1, targets, linear units. */
+static void NAME(fill_tail)(const Task *t, Work *w, long cand)
 {
     const Linear *lin = &t->linear;
-    const long J = lin->n_rows, K = lin->n_folds, Q = lin->n_outputs, width = w->lin_width;
+    const long J = lin->n_rows, Q = lin->n_outputs, width = w->row_width - w->tail_first;
+    const REAL *targets = t->targets;
+    for (long j = 0; j < J; j++) {
+        REAL *tail = w->tail + j * width - w->tail_first;
+        if (t->intercept)
+            tail[w->one] = 1;
+        for (long q = 0; q < Q; q++)
+            tail[w->target + q] = targets[j * Q + q];
+    }
     if (!t->use_linear)
         return;
-    NAME64(linear_predictions)(lin, t->columns + t->offsets[cand] * J, t->offsets[cand + 1] - t->offsets[cand],
-                               w->linear_scratch, w->y);
-    for (long fold = 0; fold < K; fold++)
+    NAME64(linear_predictions)(lin, t->columns + cand * t->n_new * J, t->n_new, w->linear_scratch, w->y);
+    for (long fold = 0; fold < lin->n_folds; fold++)
         for (long q = 0; q < Q; q++) {
             const double *y = w->y + (fold * Q + q) * J;
-            const long plus = fold * 2 * Q + q, minus = plus + Q;
+            const long plus = w->lin + fold * w->n_lin + q - w->tail_first;
+            const long first = lin->segments[fold + 1], last = lin->segments[fold + 2];
             for (long j = 0; j < J; j++) {
-                const int trains = j < lin->segments[fold + 1] || j >= lin->segments[fold + 2];
-                const REAL weight = trains ? lin->weights[j] : 0;
-                const REAL up = y[j] > 0 ? y[j] : 0, down = y[j] < 0 ? -y[j] : 0;
-                w->lin[j * width + plus] = up;
-                w->lin[j * width + minus] = down;
-                w->lin_w[j * width + plus] = weight * up;
-                w->lin_w[j * width + minus] = weight * down;
+                const REAL value = y[j], up = value > 0 ? value : 0, down = value < 0 ? -value : 0;
+                const int judges = j >= first && j < last;
+                w->tail[j * width + plus] = judges ? 0 : up;
+                w->tail[j * width + plus + Q] = judges ? 0 : down;
+                if (judges)
+                    w->own_lin[j * w->n_lin + q] = up, w->own_lin[j * w->n_lin + Q + q] = down;
             }
         }
-    memset(w->lin_lin, 0, width * width * sizeof(REAL));
-    for (long from = 0; from < J; from += BLOCK_ROWS) {
-        const long rows = from + BLOCK_ROWS < J ? BLOCK_ROWS : J - from;
-        for (long r = 0; r < K * 2 * Q; r += VW) {
-            /* Upper tiles, as far right as the last fold that this row of tiles touches. */
-            const long fold = (r + VW - 1) / (2 * Q), end = (fold < K ? fold + 1 : K) * 2 * Q;
-            for (long c = r; c < end; c += VW)
-                NAME(tile)(w->lin + from * width + r, width, w->lin_w + from * width + c, width, rows,
-                           w->lin_lin + r * width + c, width, 1);
-        }
-    }
 }
 
-/* Normal equations of one fold, columns [1 | hidden | linear units | targets], upper triangle. */
+/* Entry of the total Gram matrix in a column of linear units. */
+static inline REAL NAME(lin_entry)(const Work *w, long r, long c)
+{
+    return c < w->seg_width ? w->total[r * w->seg_width + c]
+                            : w->lin_gram[r * (w->row_width - w->seg_width) + c - w->seg_width];
+}
+
+/* Normal equations of one fold, columns [hidden | 1 | linear units | targets], upper triangle. */
 static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
 {
-    const Linear *lin = &t->linear;
-    const long width = t->width, area = width * width, own = t->intercept + t->n_hidden;
-    const long Q = lin->n_outputs, n_lin = t->use_linear ? 2 * Q : 0, first = fold * 2 * Q;
-    const REAL *seg = w->grams + (w->store_segments ? fold + 1 : 1) * area;
+    const long ld = w->sys_width, seg = w->seg_width, Q = t->linear.n_outputs, own = w->target;
+    const long lin = w->lin + fold * w->n_lin;
+    const REAL *part = w->grams + (w->store_segments ? fold + 1 : 1) * seg * seg;
     for (long i = 0; i < own; i++) {
-        REAL *row = w->system + i * w->system_width;
-        for (long c = i / VW * VW; c < width; c += VW)
-            *(vec *)(row + c) = *(vec *)(w->total + i * width + c) - *(const vec *)(seg + i * width + c);
+        REAL *row = w->system + i * ld;
+        for (long c = i / VW * VW; c < own; c += VW)
+            *(vec *)(row + c) = *(vec *)(w->total + i * seg + c) - *(const vec *)(part + i * seg + c);
+        for (long a = 0; a < w->n_lin; a++)
+            row[own + a] = NAME(lin_entry)(w, i, lin + a);
         for (long q = 0; q < Q; q++)
-            row[own + n_lin + q] = w->total[i * width + own + q] - seg[i * width + own + q];
-        for (long a = 0; a < n_lin; a++)
-            row[own + a] = w->cross[i * w->lin_width + first + a];
-        for (long c = own + n_lin + Q; c < w->system_width; c++)
+            row[own + w->n_lin + q] = w->total[i * seg + own + q] - part[i * seg + own + q];
+        for (long c = w->n_params + Q; c < ld; c++)
             row[c] = 0;
     }
-    for (long a = 0; a < n_lin; a++) {
-        REAL *row = w->system + (own + a) * w->system_width;
-        memset(row, 0, w->system_width * sizeof(REAL));
-        for (long b = a; b < n_lin; b++)
-            row[own + b] = w->lin_lin[(first + a) * w->lin_width + first + b];
+    for (long a = 0; a < w->n_lin; a++) {
+        REAL *row = w->system + (own + a) * ld;
+        memset(row, 0, ld * sizeof(REAL));
+        for (long b = a; b < w->n_lin; b++)
+            row[own + b] = NAME(lin_entry)(w, lin + a, lin + b);
         for (long q = 0; q < Q; q++)
-            row[own + n_lin + q] = w->cross[(own + q) * w->lin_width + first + a];
+            row[own + w->n_lin + q] = NAME(lin_entry)(w, own + q, lin + a);
     }
     for (long i = 0; i < w->n_params; i++) {
-        REAL *pivot = w->system + i * w->system_width + i;
-        if (i >= t->intercept)
+        REAL *pivot = w->system + i * ld + i;
+        if (!t->intercept || i != w->one)
             *pivot += ridge;
         w->floor[i] = 4 * EPSILON * *pivot;
     }
 }
 
-/* Where each fold's Gram matrix isn't kept (many folds), it is summed again when its turn comes. */
-static void NAME(fold_gram)(const Task *t, Work *w, long fold)
-{
-    const long area = t->width * t->width, end = t->linear.segments[fold + 2];
-    if (w->store_segments)
-        return;
-    REAL *gram = w->grams + area;
-    memset(gram, 0, area * sizeof(REAL));
-    for (long from = t->linear.segments[fold + 1]; from < end; from += BLOCK_ROWS) {
-        const long to = from + BLOCK_ROWS < end ? from + BLOCK_ROWS : end;
-        NAME(gram_add)(w->rows + from * t->width, NAME(weigh)(t, w, from, to), t->width, to - from, t->width,
-                       gram, t->width);
-    }
-}
-
 /* Squared norms of the penalised weights O, and of U^-T O, from which Newton's step follows. */
-static void NAME(norms)(const Task *t, Work *w, double *norm, double *curvature)
+static void NAME(norms)(const Task *t, Work *w, const REAL *solution, double *norm, double *curvature)
 {
-    const long n = w->n_params, ld = w->system_width;
-    REAL *q = w->solution + t->linear.n_outputs * ld;
+    const long n = w->n_params, ld = w->sys_width;
+    REAL *q = w->forward;
     *norm = *curvature = 0;
     for (long output = 0; output < t->linear.n_outputs; output++) {
-        const REAL *o = w->solution + output * ld;
-        for (long i = 0; i < n; i++) {
-            q[i] = i < t->intercept ? 0 : o[i];
+        memcpy(q, solution + output * ld, n * sizeof(REAL));
+        if (t->intercept)
+            q[w->one] = 0;
+        for (long i = 0; i < n; i++)
             *norm += (double)q[i] * q[i];
-        }
         for (long i = 0; i < n; i++) {
             q[i] /= w->system[i * ld + i];
             *curvature += (double)q[i] * q[i];
@@ -223,24 +251,24 @@ static void NAME(norms)(const Task *t, Work *w, double *norm, double *curvature)
  * (Newton on 1/|O(lambda)| = 1/bound, monotone from below, as in trust-region methods). */
 static void NAME(solve_fold)(const Task *t, Work *w, long fold)
 {
-    const long n = w->n_params, ld = w->system_width, padded = (n + VW - 1) / VW * VW;
+    const long n = w->n_params, ld = w->sys_width, Q = t->linear.n_outputs;
+    REAL *solution = w->solution + fold * Q * ld;
     double lambda = t->ridge;
-    NAME(fold_gram)(t, w, fold);
     for (int attempt = 0; attempt < 100; attempt++) {
         NAME(assemble)(t, w, fold, lambda);
         if (!NAME(cholesky)(w->system, n, ld, w->floor)) {
-            double trace = 0; /* the smallest ridge that this precision can factor */
-            for (long i = t->intercept; i < n; i++)
-                trace += w->floor[i] / n;
-            lambda = lambda > trace ? 4 * lambda : 4 * trace + 1e-30;
+            double smallest = 0; /* the smallest ridge that this precision can factor, about */
+            for (long i = 0; i < n; i++)
+                smallest += w->floor[i];
+            lambda = lambda > smallest / n ? 4 * lambda : 4 * smallest / n + 1e-30;
             continue;
         }
-        for (long q = 0; q < t->linear.n_outputs; q++)
-            NAME(back_substitute)(w->system, n, ld, n + q, w->solution + q * ld, padded);
+        for (long q = 0; q < Q; q++)
+            NAME(back_substitute)(w->system, n, ld, n + q, solution + q * ld);
         if (!(t->norm_bound > 0))
             return;
         double norm, curvature;
-        NAME(norms)(t, w, &norm, &curvature);
+        NAME(norms)(t, w, solution, &norm, &curvature);
         const double excess = (sqrt(norm) - t->norm_bound) / t->norm_bound;
         if (excess <= 8 * EPSILON)
             return;
@@ -248,86 +276,126 @@ static void NAME(solve_fold)(const Task *t, Work *w, long fold)
     }
 }
 
-/* Adds the predictions of the fold's own rows, which its output weights have never seen. */
-static void NAME(predict_fold)(const Task *t, Work *w, long fold, REAL *out)
+/* Adds the predictions of some of the fold's own rows, which its output weights have never seen. */
+static void NAME(predict_rows)(const Task *t, Work *w, long cand, long draw, long fold, long from, long to)
 {
-    const long width = t->width, own = t->intercept + t->n_hidden, Q = t->linear.n_outputs;
-    const long first = fold * 2 * Q, n_lin = t->use_linear ? 2 * Q : 0;
-    for (long q = 0; q < Q; q++) {
-        REAL *o = w->solution + q * w->system_width, lin_weights[n_lin + 1];
-        memcpy(lin_weights, o + own, n_lin * sizeof(REAL));
-        memset(o + own, 0, (w->system_width - own) * sizeof(REAL));
-        for (long j = t->linear.segments[fold + 1]; j < t->linear.segments[fold + 2]; j++) {
+    const long Q = t->linear.n_outputs, own = w->target;
+    REAL *out = (REAL *)t->out + cand * t->linear.n_rows * Q;
+    NAME(fill)(t, w, cand, draw, from, to);
+    for (long j = from; j < to; j++) {
+        const REAL *row = w->block + (j - from) * w->row_width, *lin = w->own_lin + j * w->n_lin;
+        for (long q = 0; q < Q; q++) {
+            const REAL *o = w->solution + (fold * Q + q) * w->sys_width;
             vec acc = {0};
-            for (long c = 0; c < width; c += VW)
-                acc += *(vec *)(w->rows + j * width + c) * *(vec *)(o + c);
+            long c = 0;
+            for (; c + VW <= own; c += VW)
+                acc += *(const vec *)(row + c) * *(const vec *)(o + c);
             REAL sum = NAME(lane_sum)(acc);
-            for (long a = 0; a < n_lin; a++)
-                sum += w->lin[j * w->lin_width + first + a] * lin_weights[a];
+            for (; c < own; c++)
+                sum += row[c] * o[c];
+            for (long a = 0; a < w->n_lin; a++)
+                sum += lin[a] * o[own + a];
             out[j * Q + q] += sum / t->n_draws;
         }
     }
 }
 
-/* Lays all buffers out in one allocation; returns its bytes when memory is NULL. */
-static size_t NAME(lay_out)(const Task *t, Work *w, char *memory)
+/* Sizes, then buffers in one stretch of memory for n candidates at a time; returns its length in bytes. */
+static size_t NAME(lay_out)(const Task *t, Work *group, long n, char *memory)
 {
-    const Linear *lin = &t->linear;
-    const long J = lin->n_rows, K = lin->n_folds, Q = lin->n_outputs, width = t->width;
-    long m = 0;
-    for (long c = 0; c < t->n_candidates; c++)
-        if (t->offsets[c + 1] - t->offsets[c] > m)
-            m = t->offsets[c + 1] - t->offsets[c];
-    w->lin_width = t->use_linear ? (K * 2 * Q + VW - 1) / VW * VW : 0;
-    w->n_params = t->intercept + t->n_hidden + (t->use_linear ? 2 * Q : 0);
-    w->system_width = (w->n_params + Q + VW - 1) / VW * VW;
-    w->store_segments = (double)(K + 1) * width * width * sizeof(REAL) < (1 << 21);
+    const long J = t->linear.n_rows, K = t->linear.n_folds, Q = t->linear.n_outputs;
     size_t bytes = 0;
-#define TAKE(field, count)                                        \
-    do {                                                          \
-        w->field = (void *)(memory + bytes);                      \
+#define PAD(n) (((n) + VW - 1) / VW * VW)
+#define TAKE(field, count)                                             \
+    do {                                                               \
+        w->field = (void *)(memory + bytes);                           \
         bytes += ((size_t)(count) * sizeof(*w->field) + 63) / 64 * 64; \
     } while (0)
-    TAKE(rows, J * width);
-    TAKE(weighted, BLOCK_ROWS * width);
-    TAKE(grams, (w->store_segments ? K + 1 : 2) * width * width);
-    TAKE(total, width * width);
-    TAKE(shift, width);
-    TAKE(lin, J * w->lin_width);
-    TAKE(lin_w, J * w->lin_width);
-    TAKE(lin_lin, w->lin_width * w->lin_width);
-    TAKE(cross, width * w->lin_width);
-    TAKE(system, (w->n_params + VW) * w->system_width);
-    TAKE(floor, w->n_params);
-    TAKE(solution, (Q + 1) * w->system_width);
-    TAKE(y, t->use_linear ? K * Q * J : 0);
-    TAKE(linear_scratch, t->use_linear ? NAME64(linear_scratch)(lin, m) : 0);
+    for (Work *w = group; w < group + n; w++) {
+        *w = *group;
+        w->one = t->n_hidden;
+        w->target = w->one + t->intercept;
+        w->lin = w->target + Q;
+        w->n_lin = t->use_linear ? 2 * Q : 0;
+        w->row_width = PAD(w->lin + K * w->n_lin);
+        w->seg_width = PAD(w->lin);
+        w->tail_first = t->n_hidden / VW * VW;
+        w->n_params = w->target + w->n_lin;
+        w->sys_width = PAD(w->n_params + Q);
+        w->store_segments = (double)(K + 1) * w->seg_width * w->seg_width * sizeof(REAL) < (1 << 21);
+        if (w == group) {
+            TAKE(block, BLOCK_ROWS * w->row_width);
+            TAKE(weighted, t->weighted ? BLOCK_ROWS * w->row_width : 0);
+            TAKE(system, (w->n_params + VW) * w->sys_width);
+            TAKE(floor, w->n_params);
+            TAKE(forward, w->sys_width);
+            TAKE(y, t->use_linear ? K * Q * J : 0);
+            TAKE(linear_scratch, t->use_linear ? NAME64(linear_scratch)(&t->linear, t->n_new) : 0);
+        }
+        TAKE(tail, J * (w->row_width - w->tail_first));
+        TAKE(own_lin, J * w->n_lin);
+        TAKE(shift, t->base_width);
+        TAKE(grams, (w->store_segments ? K + 1 : 2) * w->seg_width * w->seg_width);
+        TAKE(total, w->seg_width * w->seg_width);
+        TAKE(lin_gram, w->row_width * (w->row_width - w->seg_width));
+        TAKE(solution, K * Q * w->sys_width);
+    }
 #undef TAKE
+#undef PAD
     return bytes;
+}
+
+/* Candidates [first, first + n) side by side, so that they share each block of `base` while it is in the cache. */
+static void NAME(score_group)(const Task *t, Work *group, long first, long n)
+{
+    const long K = t->linear.n_folds, area = group->seg_width * group->seg_width;
+    const int64_t *bounds = t->linear.segments;
+    for (long i = 0; i < n; i++)
+        NAME(fill_tail)(t, group + i, first + i);
+    for (long draw = 0; draw < t->n_draws; draw++) {
+        for (long i = 0; i < n; i++)
+            NAME(start)(t, group + i, first + i, draw);
+        for (long seg = 0; seg <= K; seg++)
+            for (long from = bounds[seg]; from < bounds[seg + 1]; from += BLOCK_ROWS)
+                for (long i = 0; i < n; i++) {
+                    Work *w = group + i;
+                    NAME(add_rows)(t, w, first + i, draw, from, MIN(from + BLOCK_ROWS, bounds[seg + 1]),
+                                   w->grams + (w->store_segments ? seg * area : 0), 1);
+                }
+        for (long i = 0; i < n; i++) {
+            Work *w = group + i;
+            NAME(sum_segments)(t, w);
+            for (long fold = 0; fold < K; fold++) {
+                if (!w->store_segments) { /* many folds: this one's Gram matrix is summed again */
+                    memset(w->grams + area, 0, area * sizeof(REAL));
+                    for (long from = bounds[fold + 1]; from < bounds[fold + 2]; from += BLOCK_ROWS)
+                        NAME(add_rows)(t, w, first + i, draw, from, MIN(from + BLOCK_ROWS, bounds[fold + 2]),
+                                       w->grams + area, 0);
+                }
+                NAME(solve_fold)(t, w, fold);
+            }
+        }
+        for (long fold = 0; fold < K; fold++)
+            for (long from = bounds[fold + 1]; from < bounds[fold + 2]; from += BLOCK_ROWS)
+                for (long i = 0; i < n; i++)
+                    NAME(predict_rows)(t, group + i, first + i, draw, fold, from,
+                                       MIN(from + BLOCK_ROWS, bounds[fold + 2]));
+    }
 }
 
 static int NAME(score)(const Task *t)
 {
-    Work w;
-    const size_t bytes = NAME(lay_out)(t, &w, NULL) + 64;
-    char *memory = malloc(bytes);
+    Work group[GROUP_SIZE];
+    const int roomy = (double)t->linear.n_rows * t->base_width * sizeof(REAL) > GROUP_FROM_BYTES;
+    const long size = roomy ? GROUP_SIZE : 1;
+    const size_t bytes = NAME(lay_out)(t, group, size, NULL) + 64;
+    char *memory = calloc(bytes, 1);
     if (!memory)
         return 0;
-    memset(memory, 0, bytes);
-    NAME(lay_out)(t, &w, memory + (64 - (uintptr_t)memory % 64) % 64);
-    const long J = t->linear.n_rows, Q = t->linear.n_outputs;
-    for (long cand = 0; cand < t->n_candidates; cand++) {
-        REAL *out = (REAL *)t->out + cand * J * Q;
-        memset(out, 0, J * Q * sizeof(REAL));
-        NAME(linear_units)(t, &w, cand);
-        for (long draw = 0; draw < t->n_draws; draw++) {
-            NAME(accumulate)(t, &w, cand, draw);
-            for (long fold = 0; fold < t->linear.n_folds; fold++) {
-                NAME(solve_fold)(t, &w, fold);
-                NAME(predict_fold)(t, &w, fold, out);
-            }
-        }
-    }
+    NAME(lay_out)(t, group, size, memory + (64 - (uintptr_t)memory % 64) % 64);
+    memset(t->out, 0, t->n_candidates * t->linear.n_rows * t->linear.n_outputs * sizeof(REAL));
+    for (long first = 0; first < t->n_candidates; first += size)
+        NAME(score_group)(t, group, first, MIN(size, t->n_candidates - first));
     free(memory);
     return 1;
 }

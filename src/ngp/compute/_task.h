@@ -1,41 +1,46 @@
 /* What a call of the scorer works on. Rows stand in fold order; all arrays are C-contiguous. */
 
 typedef struct {
-    long n_rows;              /* J */
-    long padded_rows;         /* J rounded up to a multiple of 8: the row length of `selected` */
-    long n_folds;             /* K */
-    const int64_t *segments;  /* K + 2 bounds: the rows that always train, then the folds */
-    long n_outputs;           /* Q */
-    long n_selected;          /* k columns in S */
-    const double *selected;   /* k x padded_rows, zero beyond J */
-    const double *means;      /* K x k means over the training rows of each fold (zeros without intercept) */
-    const double *inverse;    /* K x k x k, inverse of (X_S^T W X_S + ridge I) on the centred training rows */
-    const double *residual;   /* K x Q x J weighted residuals W (T - Y_S) on training rows, zero elsewhere */
-    const double *prediction; /* K x Q x J ridge predictions Y_S, on all rows */
-    const double *weights;    /* J sample weights */
-    const double *fold_weight;/* K sums of the training weights */
+    long n_rows;               /* J */
+    long padded_rows;          /* J rounded up to a multiple of 8: the row length of `selected` */
+    long n_folds;              /* K */
+    const int64_t *segments;   /* K + 2 bounds: the rows that always train, then the folds */
+    long n_outputs;            /* Q */
+    long n_selected;           /* k columns in S */
+    const double *selected;    /* k x padded_rows, zero beyond J */
+    const double *means;       /* K x k means over the training rows of each fold (zeros without intercept) */
+    const double *inverse;     /* K x k x k, inverse of (X_S^T W X_S + ridge I) on the centred training rows */
+    const double *residual;    /* K x Q x J weighted residuals W (T - Y_S) on training rows, zero elsewhere */
+    const double *prediction;  /* K x Q x J ridge predictions Y_S, on all rows */
+    const double *weights;     /* J sample weights */
+    const double *fold_weight; /* K sums of the training weights */
     double ridge;
-    int centred;              /* whether the regressions have an intercept */
+    int centred;               /* whether the regressions have an intercept */
 } Linear;
 
 typedef struct {
     Linear linear;            /* sizes, folds, weights and the state of the linear part */
-    long n_candidates, n_draws;
-    const int64_t *offsets;   /* n_candidates + 1: the columns of each candidate in `columns` */
-    const double *columns;    /* all new columns, samples contiguous */
+    long n_candidates;
+    long n_new;               /* m new columns of each candidate */
+    const double *columns;    /* n_candidates x m x J */
+    long n_draws;
     long n_hidden;            /* H */
-    long width;               /* padded number of columns: [1] + H + Q */
-    const void *base;         /* n_draws x J x width pre-activations of S (hidden unit h in column one + h) */
-    long base_stride;         /* 0 where all candidates share `base`, else the distance to the next's */
-    const void *slot_weights; /* n_draws x slots x width random weights of the new slots */
-    long n_slots;
-    const void *bias;         /* n_draws x width */
-    const double *scale;      /* n_candidates factors of the pre-activations */
+    long base_width;          /* H rounded up to whole vectors */
+    const void *base;         /* n_draws x J x base_width pre-activations from S, bias included */
+    long base_stride;         /* 0 where all candidates share `base`, else the distance to the next one's */
+    const void *slot_weights; /* n_draws x n_slots x base_width random weights of the first new columns */
+    long n_slots;             /* m, or 0 where `base` is complete */
     const void *targets;      /* J x Q */
     int intercept, unit_norm, use_linear, weighted;
     double ridge, norm_bound; /* norm_bound 0: none */
-    void *out;                /* n_candidates x J x Q means over the draws */
+    void *out;                /* n_candidates x J x Q: means over the draws */
 } Task;
 
 /* Rows that are filled and multiplied together: a block of them fits the first-level cache. */
 #define BLOCK_ROWS 64
+
+/* Candidates that are worked on together once `base` has outgrown the second-level cache. */
+#define GROUP_SIZE 4
+#define GROUP_FROM_BYTES 400e3
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -45,13 +45,48 @@ static inline __attribute__((always_inline)) void NAME(tile)(
     }
 }
 
+#if VBYTES == 64
+/* The same for a tile on the diagonal: below its middle only the right half of the vector is wanted. */
+typedef REAL NAME(hvec) __attribute__((vector_size(VBYTES / 2), aligned(sizeof(REAL)), may_alias));
+static inline __attribute__((always_inline)) void NAME(diagonal_tile)(
+    const REAL *P, long ldp, const REAL *V, long ldv, long rows, REAL *C, long ldc, const int sign)
+{
+    vec upper[VW / 2];
+    NAME(hvec) lower[VW / 2];
+    for (int r = 0; r < VW / 2; r++) {
+        upper[r] = (vec){0};
+        lower[r] = (NAME(hvec)){0};
+    }
+    for (long j = 0; j < rows; j++) {
+        const vec v = *(const vec *)(V + j * ldv);
+        const NAME(hvec) half = *(const NAME(hvec) *)(V + j * ldv + VW / 2);
+        const REAL *p = P + j * ldp;
+#pragma GCC unroll 16
+        for (int r = 0; r < VW / 2; r++) {
+            upper[r] += p[r] * v;
+            lower[r] += p[r + VW / 2] * half;
+        }
+    }
+    for (int r = 0; r < VW / 2; r++) {
+        vec *top = (vec *)(C + r * ldc);
+        NAME(hvec) *bottom = (NAME(hvec) *)(C + (r + VW / 2) * ldc + VW / 2);
+        *top = sign > 0 ? *top + upper[r] : *top - upper[r];
+        *bottom = sign > 0 ? *bottom + lower[r] : *bottom - lower[r];
+    }
+}
+#else
+#define diagonal_tile tile
+#endif
+
 /* Upper triangle of C += P^T V (or -= for sign < 0), where P^T V is known to be symmetric. */
 static inline __attribute__((always_inline)) void NAME(gram)(
     const REAL *P, const REAL *V, long ld, long rows, long width, REAL *C, long ldc, const int sign)
 {
-    for (long c = 0; c < width; c += VW)
-        for (long r = 0; r <= c; r += VW)
+    for (long c = 0; c < width; c += VW) {
+        for (long r = 0; r < c; r += VW)
             NAME(tile)(P + r, ld, V + c, ld, rows, C + r * ldc + c, ldc, sign);
+        NAME(diagonal_tile)(P + c, ld, V + c, ld, rows, C + c * ldc + c, ldc, sign);
+    }
 }
 
 static void NAME(gram_add)(const REAL *P, const REAL *V, long ld, long rows, long width, REAL *C, long ldc)
@@ -60,7 +95,7 @@ static void NAME(gram_add)(const REAL *P, const REAL *V, long ld, long rows, lon
 }
 
 /* Rectangular C (heights x width) += P^T V. */
-static void NAME(cross_add)(const REAL *P, long ldp, long height, const REAL *V, long ldv, long width,
+static __attribute__((unused)) void NAME(cross_add)(const REAL *P, long ldp, long height, const REAL *V, long ldv, long width,
                             long rows, REAL *C, long ldc)
 {
     for (long c = 0; c < width; c += VW)
@@ -93,28 +128,35 @@ static int NAME(cholesky)(REAL *S, long n, long ld, const REAL *floor)
         if (end < n) {
             const REAL *panel = S + block * ld;
             for (long c = end; c < ld; c += VW)
-                for (long r = end; r <= c && r < n; r += VW)
-                    NAME(tile)(panel + r, ld, panel + c, ld, VW, S + r * ld + c, ld, -1);
+                for (long r = end; r < n && r <= c; r += VW)
+                    if (r < c)
+                        NAME(tile)(panel + r, ld, panel + c, ld, VW, S + r * ld + c, ld, -1);
+                    else
+                        NAME(diagonal_tile)(panel + r, ld, panel + c, ld, VW, S + r * ld + c, ld, -1);
         }
     }
     return 1;
 }
 
-/* U x = y for one right-hand side that stands in column `rhs` of the factored S; x has n entries.
- * Row-oriented: the rows of U are contiguous. x is zero beyond n up to the padded width. */
-static void NAME(back_substitute)(const REAL *S, long n, long ld, long rhs, REAL *x, long padded)
+/* U x = y for one right-hand side, which stands in column `rhs` of the factored S. A block of VW rows at a time:
+ * first what the solved part takes away, row by row and free of each other, then the triangle. */
+static void NAME(back_substitute)(const REAL *S, long n, long ld, long rhs, REAL *x)
 {
+    const long padded = (n + VW - 1) / VW * VW;
     for (long i = n; i < padded; i++)
         x[i] = 0;
-    for (long i = n - 1; i >= 0; i--) {
-        const REAL *row = S + i * ld;
-        REAL sum = row[rhs];
-        long c = i + 1;
-        for (; c < n && c % VW; c++)
-            sum -= row[c] * x[c];
-        vec acc = (vec){0};
-        for (; c < padded; c += VW)
-            acc += *(const vec *)(row + c) * *(const vec *)(x + c);
-        x[i] = (sum - NAME(lane_sum)(acc)) / row[i];
+    for (long block = padded - VW; block >= 0; block -= VW) {
+        const long end = block + VW < n ? block + VW : n;
+        for (long i = block; i < end; i++) {
+            vec acc = {0};
+            for (long c = block + VW; c < padded; c += VW)
+                acc += *(const vec *)(S + i * ld + c) * *(const vec *)(x + c);
+            x[i] = S[i * ld + rhs] - NAME(lane_sum)(acc);
+        }
+        for (long i = end - 1; i >= block; i--) {
+            x[i] /= S[i * ld + i];
+            for (long r = block; r < i; r++)
+                x[r] -= S[r * ld + i] * x[i];
+        }
     }
 }

@@ -73,7 +73,9 @@ def solve_output_layer(
     >>> float(np.linalg.norm(coef).round(6))
     2.5
     """
-    phi, t, centre_coef, weight = _check_arguments(features, targets, sample_weight, centre, ridge, norm_bound)
+    phi, t, centre_coef, weight = _check_arguments(
+        features, targets, sample_weight, centre, ridge, norm_bound
+    )
     phi_mean, t_mean = np.zeros(phi.shape[1]), np.zeros(t.shape[1])
     if fit_intercept:
         phi, phi_mean = _centre_columns(phi, weight)
@@ -93,15 +95,16 @@ def _check_arguments(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     phi = np.asarray(features, dtype=np.float64)
     t = np.asarray(targets, dtype=np.float64)
-    if phi.ndim != 2 or t.ndim != 2 or len(phi) != len(t) or len(phi) == 0:
+    if phi.ndim != 2 or t.ndim != 2 or len(phi) != len(t) or phi.size == 0:
         raise ValueError(
-            "features and targets must be matrices with the same number of rows, at least one; "
+            "features and targets must be matrices with the same number of rows, and not empty; "
             f"got the shapes {phi.shape} and {t.shape}."
         )
     weight = np.ones(len(phi)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (len(phi),) or not (weight >= 0).all() or not weight.any():
         raise ValueError(
-            f"sample_weight must hold {len(phi)} numbers, none negative and not all zero; got {sample_weight!r}."
+            f"sample_weight must hold {len(phi)} numbers, none negative and not all zero; "
+            f"got {sample_weight!r}."
         )
     shape = (phi.shape[1], t.shape[1])
     centre_coef = np.zeros(shape) if centre is None else np.asarray(centre, dtype=np.float64)
@@ -154,7 +157,7 @@ def _solve_by_cholesky(
         return None
     # Rounding lets some singular matrices pass as positive definite; their condition number gives them away.
     reciprocal_condition, _ = dpocon(factor[0], one_norm, uplo="L")
-    if reciprocal_condition < len(matrix) * _EPS:
+    if reciprocal_condition < max(phi.shape) * _EPS:
         return None
     solution = phi.T @ cho_solve(factor, t) if dual else cho_solve(factor, phi.T @ t)
     return np.asarray(solution, dtype=np.float64)
@@ -169,9 +172,9 @@ def _solve_by_eigenvalues(
     centre: FloatArray,
     dual: bool,
 ) -> FloatArray:
-    """Return the solution (Gram + multiplier I)^-1 (phi^T t + ridge centre), multiplier >= ridge, by the bound."""
+    """Return (Gram + multiplier I)^-1 (phi^T t + ridge centre), the multiplier raised from ridge by need."""
     values, vectors = eigh(gram, check_finite=False)
-    kept = values > len(gram) * _EPS * max(values[-1], 0.0)
+    kept = values > max(phi.shape) * _EPS * max(values[-1], 0.0)
     values, basis = values[kept], vectors[:, kept]
     if dual:  # from eigenvectors of the kernel matrix to those of the Gram matrix
         basis = phi.T @ (basis / np.sqrt(values))
@@ -192,8 +195,8 @@ def _solve_by_eigenvalues(
 def _find_multiplier(values: FloatArray, energies: FloatArray, start: float, norm_bound: float) -> float:
     """Return the smallest multiplier >= start for which the norm of the coefficients obeys the bound.
 
-    The inverse of the norm, as a function of the multiplier, is increasing and concave. So Newton's method on it,
-    started where the norm is too large, climbs to the root without ever passing it.
+    The inverse of the norm, as a function of the multiplier, is increasing and concave. So Newton's method on
+    it, started where the norm is too large, climbs to the root without ever passing it.
     """
     values, energies = values[energies > 0], energies[energies > 0]
     multiplier = start
@@ -201,7 +204,8 @@ def _find_multiplier(values: FloatArray, energies: FloatArray, start: float, nor
         norm = float(np.sqrt((energies / (values + multiplier) ** 2).sum()))
         if norm <= norm_bound:
             return multiplier
-        slope = float((energies / (values + multiplier) ** 3).sum())  # of 1 / norm, times the norm to the third
+        # The slope of 1 / norm, but for the factor 1 / norm^3.
+        slope = float((energies / (values + multiplier) ** 3).sum())
         following = multiplier + (norm / norm_bound - 1) * norm * norm / slope
         if following <= multiplier * (1 + 2 * _EPS):
             return following

@@ -106,8 +106,7 @@ def linear_state(
 class LayerTask:
     """What the candidates of one step share in one round.
 
-    Shapes for D draws, J rows in fold order, H hidden units, Q outputs. Arrays that are as wide as the padded layer
-    hold hidden unit h in column h + 1 (h without intercept).
+    Shapes for D draws, J rows in fold order, H hidden units, Q outputs. The width is H, padded.
 
     Attributes
     ----------
@@ -118,11 +117,9 @@ class LayerTask:
     targets : (J, Q)
         Targets, in the precision of the computation.
     base : (D, J, width) or (n_candidates, D, J, width)
-        Pre-activations from the selected columns; with the extra axis, complete ones, a set for each candidate.
+        Pre-activations from the selected columns, bias included; with the extra axis, complete ones for each candidate.
     slot_weights : (D, n_slots, width)
-        Random weights that a candidate's first, second, … new column gets.
-    bias : (D, width)
-        Biases of the hidden units.
+        Random weights that a candidate's first, second, … new column gets; no slots where `base` is complete.
     linear : LinearState or None
         State of the linear part; None leaves it out.
     intercept, unit_norm : bool
@@ -136,7 +133,6 @@ class LayerTask:
     targets: AnyArray
     base: AnyArray
     slot_weights: AnyArray
-    bias: AnyArray
     linear: LinearState | None
     n_units: int
     intercept: bool
@@ -146,19 +142,15 @@ class LayerTask:
     norm_bound: float
 
 
-def score_chunk(task: LayerTask, columns: FloatArray, offsets: IntArray, scales: FloatArray) -> AnyArray:
-    """Out-of-fold predictions for some candidates.
+def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
+    """Out-of-fold predictions for some candidates that add equally many columns.
 
     Parameters
     ----------
     task : LayerTask
         What they share.
-    columns : array of shape (n_new_columns, J)
-        The candidates' new columns one after the other, rows in fold order.
-    offsets : array of shape (n_candidates + 1,)
-        Bounds of each candidate's columns in `columns`.
-    scales : array of shape (n_candidates,)
-        Factors of the pre-activations.
+    columns : array of shape (n_candidates, n_new_columns, J)
+        The candidates' new columns, rows in fold order.
 
     Returns
     -------
@@ -166,21 +158,20 @@ def score_chunk(task: LayerTask, columns: FloatArray, offsets: IntArray, scales:
         Mean predictions over the draws; zero in rows that always train.
     """
     n_rows, n_outputs = task.targets.shape
-    n_folds, n_candidates = len(task.segments) - 2, len(offsets) - 1
-    own_base = task.base.ndim == 4
+    n_folds, n_candidates = len(task.segments) - 2, len(columns)
     n_draws, _, width = task.base.shape[-3:]
-    empty = np.zeros(0)
-    linear = task.linear or LinearState(np.zeros((0, 0)), empty, empty, empty, empty, empty)
-    out = np.zeros((n_candidates, n_rows, n_outputs), dtype=task.targets.dtype)
+    nothing = np.zeros(0)
+    linear = task.linear or LinearState(np.zeros((0, 0)), nothing, nothing, nothing, nothing, nothing)
+    out = np.empty((n_candidates, n_rows, n_outputs), dtype=task.targets.dtype)
     arrays = (
         np.ascontiguousarray(task.segments, dtype=np.int64), linear.selected, linear.means, linear.inverse,
-        linear.residual, linear.prediction, task.weights, linear.fold_weight,
-        np.ascontiguousarray(offsets, dtype=np.int64), columns, task.base, task.slot_weights, task.bias, scales,
-        task.targets, out,
+        linear.residual, linear.prediction, task.weights, linear.fold_weight, np.ascontiguousarray(columns),
+        task.base, task.slot_weights, task.targets, out,
     )  # fmt: skip
     sizes = (
-        n_rows, linear.selected.shape[1], n_folds, n_outputs, linear.selected.shape[0], n_candidates, n_draws,
-        task.n_units, width, task.slot_weights.shape[1], n_draws * n_rows * width if own_base else 0,
+        n_rows, linear.selected.shape[1], n_folds, n_outputs, linear.selected.shape[0], n_candidates,
+        columns.shape[1], n_draws, task.n_units, width, task.slot_weights.shape[1],
+        n_draws * n_rows * width if task.base.ndim == 4 else 0,
     )  # fmt: skip
     flags = (
         task.intercept, task.intercept, task.unit_norm, task.linear is not None,

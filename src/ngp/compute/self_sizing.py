@@ -14,7 +14,7 @@ __all__ = ["Growth", "Layer", "Network", "grow_network"]
 
 @dataclass(frozen=True)
 class Growth:
-    """How a network grows and how its weights are trained; see :class:`ngp.SSFNRegressor` for the meaning."""
+    """How a network grows and how its weights are trained; see :class:`ngp.ssfn.SSFNRegressor`."""
 
     max_layers: int
     max_units: int
@@ -43,7 +43,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Network:
-    """A linear prediction refined by hidden layers, with the training cost before the first and after each."""
+    """A linear prediction refined by hidden layers; training costs before the first and after each."""
 
     coef: FloatArray
     intercept: FloatArray
@@ -103,14 +103,18 @@ def _grow_layer(
 ) -> tuple[Layer, FloatArray, float]:
     """Add random units until the next ones lower the training cost by less than ``node_tol``, relatively.
 
-    The ridge shrinks the output weights not to zero but to those that reproduce the prediction of the layer below. These
-    have no penalty, so the penalised cost of the solution, and its squared error all the more, is at most
-    the squared error of the layer below: the lossless flow property, for every ridge. It needs these
-    weights to be feasible, a norm bound of at least sqrt(2 n_outputs).
+    The ridge shrinks the output weights not to zero but to those that reproduce the prediction of the layer
+    below. These have no penalty, so the penalised squared error of the solution, and its squared error all
+    the more, is at most the squared error of the layer below: the lossless flow property, for every ridge.
+    It needs these weights to be feasible: a norm bound of at least sqrt(2 n_outputs).
     """
+    weights, bias = np.empty((below.shape[1], 0)), np.empty(0)
+    projections = np.empty((len(below), 0))
     previous_cost = np.inf
-    for weights, bias in _random_units(below.shape[1], growth, rng):
-        hidden = _hidden_units(prediction, below @ weights + bias, growth.unit_norm)
+    for new_weights, new_bias in _random_units(below.shape[1], growth, rng):
+        weights, bias = np.hstack([weights, new_weights]), np.append(bias, new_bias)
+        projections = np.hstack([projections, below @ new_weights + new_bias])
+        hidden = _hidden_units(prediction, projections, growth.unit_norm)
         coef, intercept = solve_output_layer(
             hidden,
             targets,
@@ -130,14 +134,12 @@ def _grow_layer(
 def _random_units(
     n_inputs: int, growth: Growth, rng: np.random.RandomState
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the weights and biases of ever more random units, each time the former ones and a step of new ones."""
-    weights, bias = np.empty((n_inputs, 0)), np.empty(0)
-    while len(bias) < growth.max_units:
-        n_new = min(growth.units_per_step, growth.max_units - len(bias))
+    """Yield the weights and biases of one step of random units after the other, up to the largest width."""
+    for start in range(0, growth.max_units, growth.units_per_step):
+        n_new = min(growth.units_per_step, growth.max_units - start)
         # Pre-activations of unit variance for inputs of unit variance, however many inputs there are.
-        new_weights = rng.uniform(-1.0, 1.0, size=(n_inputs, n_new)) * np.sqrt(3.0 / n_inputs)
-        new_bias = rng.uniform(-1.0, 1.0, size=n_new) if growth.bias else np.zeros(n_new)
-        weights, bias = np.hstack([weights, new_weights]), np.append(bias, new_bias)
+        weights = rng.uniform(-1.0, 1.0, size=(n_inputs, n_new)) * np.sqrt(3.0 / n_inputs)
+        bias = rng.uniform(-1.0, 1.0, size=n_new) if growth.bias else np.zeros(n_new)
         yield weights, bias
 
 
