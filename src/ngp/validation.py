@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,7 +23,7 @@ from ngp._types import AnyArray, FloatArray, IntArray
 __all__ = ["Round", "make_rounds"]
 
 # A single validation set is judged in this many parts, since standard errors and paired comparisons need several.
-PARTS_OF_A_SINGLE_FOLD = 10
+LEAST_PARTS = 30
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,12 @@ class Round:
     @cached_property
     def parts(self) -> IntArray:
         """Bounds in `rows` of the parts whose losses are kept apart: the folds, or pieces of a single one."""
-        if self.n_folds > 1:
-            return self.segments[1:]
-        first, last = self.segments[1:]
-        n_parts = min(PARTS_OF_A_SINGLE_FOLD, last - first)
-        return np.linspace(first, last, n_parts + 1).astype(np.intp)
+        pieces = -(-LEAST_PARTS // self.n_folds)
+        bounds = [
+            np.linspace(first, last, min(pieces, last - first) + 1).astype(np.intp)[:-1]
+            for first, last in pairwise(self.segments[1:])
+        ]
+        return np.concatenate([*bounds, self.segments[-1:]])
 
     def training(self, fold: int) -> IntArray:
         """Rows that train in a fold."""

@@ -52,7 +52,10 @@ static inline __attribute__((always_inline)) void NAME(hidden)(
             for (int i = 0; i < n; i++)
                 z[i] += (REAL)x[a * J + i] * *(const vec *)(slots + a * width + c);
         for (int i = 0; i < n; i++)
-            *(vec *)(row + i * stride + c) = t->unit_norm ? z[i] : NAME(relu)(z[i]) - shifts;
+            if (t->unit_norm)
+                *(vec *)(row + i * stride + c) = z[i];
+            else
+                *(vec *)(row + i * stride + c) = NAME(relu)(z[i]) - shifts;
     }
 }
 
@@ -85,8 +88,10 @@ static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long 
         const REAL *tail = w->tail + j * tail_width - tail_first;
         if (t->unit_norm)
             NAME(normalize)(t, w, row);
-        for (long c = tail_first; c < stride; c += VW)
-            *(vec *)(row + c) = c < width ? (vec)(*(vec *)(row + c) + *(const vec *)(tail + c)) : *(const vec *)(tail + c);
+        if (tail_first < width) /* the vector that hidden units and tail share */
+            *(vec *)(row + tail_first) += *(const vec *)(tail + tail_first);
+        for (long c = width; c < stride; c += VW)
+            *(vec *)(row + c) = *(const vec *)(tail + c);
     }
 }
 

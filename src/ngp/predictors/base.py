@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +11,52 @@ import numpy as np
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.problem import Problem
 
-__all__ = ["FittedPredictor", "Losses", "Predictor", "Scorer"]
+__all__ = ["ColumnSets", "FittedPredictor", "Losses", "Predictor", "Scorer"]
+
+
+@dataclass(frozen=True)
+class ColumnSets:
+    """Many small sets of columns in two flat arrays, so that a million candidates stay cheap.
+
+    Attributes
+    ----------
+    columns : int array
+        All sets one after the other.
+    bounds : int array
+        Set i is ``columns[bounds[i]:bounds[i + 1]]``.
+
+    Examples
+    --------
+    >>> sets = ColumnSets.of([[3], [1, 4]])
+    >>> len(sets), sets[1], sets.sizes
+    (2, array([1, 4]), array([1, 2]))
+    """
+
+    columns: IntArray
+    bounds: IntArray
+
+    @classmethod
+    def of(cls, sets: Sequence[Sequence[int] | IntArray]) -> ColumnSets:
+        """Gather sets that are given one by one."""
+        bounds = np.cumsum([0, *(len(columns) for columns in sets)], dtype=np.intp)
+        flat = np.concatenate([np.zeros(0, np.intp), *(np.asarray(columns, dtype=np.intp) for columns in sets)])
+        return cls(flat, bounds)
+
+    @classmethod
+    def singles(cls, columns: IntArray) -> ColumnSets:
+        """Make every column a set of its own."""
+        return cls(columns, np.arange(len(columns) + 1))
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __getitem__(self, index: int) -> IntArray:
+        return self.columns[self.bounds[index] : self.bounds[index + 1]]
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of columns of each set."""
+        return np.diff(self.bounds)
 
 
 @dataclass(frozen=True)
@@ -41,41 +87,34 @@ class Losses:
 
 
 class FittedPredictor(Protocol):
-    """Predicts coded targets from X, of which it looks only at the columns it was trained on."""
+    """Predicts coded targets."""
 
     def predict(self, X: AnyArray) -> FloatArray:
-        """Coded targets of shape (n_samples, n_outputs)."""
+        """Coded targets (n_samples, n_outputs) from all columns of X, of which only the selected ones are read."""
 
 
 class Scorer(Protocol):
-    """A predictor bound to one problem: answers what a selection would be worth.
+    """A predictor bound to one problem: says what a selection would be worth.
 
-    Every answer depends on its arguments alone, not on earlier calls, chunks, threads or resumption.
+    Every answer depends on its arguments alone: not on earlier calls, chunks, threads or resumption.
     """
 
-    def add_losses(self, selected: IntArray, candidates: list[IntArray]) -> Losses:
-        """Losses of S + g, for every candidate's new columns g."""
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S + g for the new columns g of every candidate.
 
-    def drop_losses(self, selected: IntArray, candidates: list[IntArray]) -> Losses:
-        """Losses of S - g, for every candidate's columns g of S."""
-
-    def subset_losses(self, subsets: list[IntArray]) -> Losses:
-        """Losses of the subsets themselves."""
+        With an empty S this is the loss of any set of columns, so nothing else is needed to score removals.
+        """
 
     def fit(self, selected: IntArray) -> FittedPredictor:
         """Train on all rows that may train."""
 
 
 class Predictor(Protocol):
-    """Plain configuration: cheap, immutable, picklable; all work is done by what `bind` returns."""
+    """Plain configuration: cheap and picklable; all work is done by what `bind` returns."""
 
-    losses: frozenset[str]
-    """Names of the validation losses that the predictor can score (keys of `ngp.losses.LOSSES`)."""
+    @property
+    def losses(self) -> frozenset[str]:
+        """Names of the validation losses that the predictor can score (keys of `ngp.losses.LOSSES`)."""
 
-    def bind(self, problem: Problem, *, random_state: int, n_jobs: int | None = None) -> Scorer:
+    def bind(self, problem: Problem, *, random_state: int, n_jobs: int | None, dtype: str) -> Scorer:
         """Prepare for one problem."""
-
-
-def column_array(columns: object) -> IntArray:
-    """Column numbers as an array, also when there are none."""
-    return np.asarray(columns, dtype=np.intp).reshape(-1)
