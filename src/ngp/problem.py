@@ -64,7 +64,7 @@ class Problem:
     @property
     def n_outputs(self) -> int:
         """Number of columns of the coded targets."""
-        return self.targets.shape[1]
+        return int(self.targets.shape[1])
 
     def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns of X as rows of a new double array, so that the samples are contiguous."""
@@ -128,8 +128,9 @@ class Problem:
     @cached_property
     def part_weights(self) -> FloatArray:
         """Share of each part of the validation in the total loss."""
-        weights = np.concatenate([fold.part_weights(self.weights) for fold in self.rounds])
-        return weights / weights.sum()
+        weights: FloatArray = np.concatenate([fold.part_weights(self.weights) for fold in self.rounds])
+        weights /= weights.sum()
+        return weights
 
     def constant_losses(self) -> FloatArray:
         """Losses in every part of the best constant: the weighted mean of each fold's training targets."""
@@ -142,7 +143,8 @@ class Problem:
                 predictions[0, start:end] = np.average(self.targets[train], axis=0, weights=self.weights[train])
             return predictions
 
-        return self.part_losses(constants(fold) for fold in self.rounds)[0]
+        losses: FloatArray = self.part_losses(constants(fold) for fold in self.rounds)[0]
+        return losses
 
 
 def detect_task(y: AnyArray) -> str:
@@ -222,7 +224,7 @@ def make_problem(
     n_fit = len(X)
     weights = np.ones(n_fit) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     task = detect_task(y) if task == "auto" else task
-    held_out = _explicit_validation_set(cv, X)
+    held_out = _explicit_validation_set(cv, X, y)
     if held_out is not None:
         X_val, y_val = held_out
         X, weights = np.concatenate([X, X_val]), np.concatenate([weights, np.ones(len(X_val))])
@@ -238,17 +240,20 @@ def make_problem(
     )
     if any(weights[fold.training(f)].sum() <= 0 for fold in rounds for f in range(fold.n_folds)):
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
+    if sum(fold.part_weights(weights).sum() for fold in rounds) <= 0:
+        raise ValueError("sample_weight is zero on all validation rows: use another cv or other weights.")
     return Problem(X, targets, weights, groups, rounds, classes, loss, n_fit)
 
 
-def _explicit_validation_set(cv: Any, X: AnyArray) -> tuple[AnyArray, AnyArray] | None:
+def _explicit_validation_set(cv: Any, X: AnyArray, y: AnyArray) -> tuple[AnyArray, AnyArray] | None:
     """Tell a pair (X, y) of arrays from a pair of splits."""
-    if not (isinstance(cv, tuple) and len(cv) == 2 and np.ndim(cv[0]) == 2):
+    if not (isinstance(cv, tuple) and len(cv) == 2 and len(getattr(cv[0], "shape", ())) == 2):
         return None
     X_val, y_val = np.asarray(cv[0]), np.asarray(cv[1])
-    if X_val.shape[1] != X.shape[1] or len(X_val) != len(y_val) or not len(X_val):
+    n_val, n_outputs = len(X_val), y[:1].size
+    if X_val.shape[1] != X.shape[1] or len(y_val) != n_val or y_val.size != n_val * n_outputs or not n_val:
         raise ValueError(
             f"cv=(X, y) of shapes {X_val.shape} and {y_val.shape} doesn't fit X with {X.shape[1]} columns: "
-            "give validation rows with the same columns and one target each."
+            "give validation rows with the same columns, and their targets in the shape of y."
         )
     return X_val, y_val

@@ -113,9 +113,11 @@ def make_rounds(
         Handed to the splitter.
     """
     n_samples = len(y)
-    if isinstance(cv, str):
-        if cv != "loo":
-            raise ValueError(f"cv={cv!r} is unknown: give a number of folds, a share, 'loo', a splitter or splits.")
+    if isinstance(cv, str) and cv != "loo":
+        raise ValueError(f"cv={cv!r} is unknown: give a number of folds, a share, 'loo', a splitter or splits.")
+    if isinstance(cv, str | LeaveOneOut):  # straight away: the splits as such would take n_samples^2 numbers
+        if n_samples < 2:
+            raise ValueError(f"cv={cv!r} leaves no training rows: give at least 2 samples.")
         return (Round(np.arange(n_samples), np.concatenate([[0], np.arange(n_samples + 1)])),)
     splitter = _splitter(cv, y, classification, random_state)
     if hasattr(splitter, "split"):
@@ -124,14 +126,22 @@ def make_rounds(
         except ValueError as error:
             raise ValueError(f"cv={cv!r} can't split these {n_samples} samples: {error}") from error
     else:
-        splits = [(np.asarray(train), np.asarray(test)) for train, test in splitter]
+        try:
+            splits = [
+                (_row_numbers(train, n_samples), _row_numbers(test, n_samples)) for train, test in splitter
+            ]
+        except (TypeError, ValueError, IndexError) as error:
+            raise ValueError(
+                "cv must hold pairs of training and validation rows, "
+                f"given by numbers below {n_samples} or by masks: {error}."
+            ) from error
     return _arrange(splits, n_samples)
 
 
 def _splitter(cv: Any, y: AnyArray, classification: bool, random_state: int) -> Any:
     n_samples = len(y)
     if isinstance(cv, Integral) and not isinstance(cv, bool):
-        if not 2 <= cv <= n_samples:
+        if not 2 <= int(cv) <= n_samples:
             raise ValueError(
                 f"cv={cv} folds don't fit {n_samples} samples: give at least 2 folds and at most one per sample."
             )
@@ -141,7 +151,7 @@ def _splitter(cv: Any, y: AnyArray, classification: bool, random_state: int) -> 
                 return StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
         return KFold(int(cv), shuffle=True, random_state=random_state)
     if isinstance(cv, Real) and not isinstance(cv, bool):
-        if not 0 < cv < 1 or not 1 <= round(float(cv) * n_samples) < n_samples:
+        if not 0 < float(cv) < 1 or not 1 <= round(float(cv) * n_samples) < n_samples:
             raise ValueError(
                 f"cv={cv} is no hold-out share of {n_samples} samples: give a number between 0 and 1 that leaves rows on both sides."
             )
@@ -150,13 +160,19 @@ def _splitter(cv: Any, y: AnyArray, classification: bool, random_state: int) -> 
         if classification and counts.min() >= 2 and min(n_test, n_samples - n_test) >= len(counts):
             return StratifiedShuffleSplit(1, test_size=n_test, random_state=random_state)
         return ShuffleSplit(1, test_size=n_test, random_state=random_state)
-    if isinstance(cv, LeaveOneOut):
-        return cv
     if hasattr(cv, "split") or isinstance(cv, Iterable):
         return cv
     raise TypeError(
         f"cv={cv!r} is no way of validation: give a number of folds, a share, 'loo', a splitter or splits."
     )
+
+
+def _row_numbers(rows: Any, n_samples: int) -> IntArray:
+    rows = np.asarray(rows)
+    chosen: IntArray = np.arange(n_samples)[rows if rows.size else []]  # numbers from numbers or from a mask
+    if chosen.ndim != 1 or len(np.unique(chosen)) < len(chosen):
+        raise ValueError("rows must be a list without repetitions")
+    return chosen
 
 
 def _arrange(splits: Sequence[tuple[IntArray, IntArray]], n_samples: int) -> tuple[Round, ...]:

@@ -6,11 +6,12 @@ columns and calls the compiled kernel. Both travel to other threads and processe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.compute.layers import Penalties
 
 try:
     from ngp.compute import _kernels
@@ -122,10 +123,10 @@ class LayerTask:
         Random weights that a candidate's first, second, … new column gets; no slots where `base` is complete.
     linear : LinearState or None
         State of the linear part; None leaves it out.
-    intercept, unit_norm : bool
-        Whether the output layer has an intercept; whether each sample's projections are scaled to unit norm.
-    ridge, linear_ridge, norm_bound : float
-        Penalties; a norm_bound of zero means none.
+    n_units : int
+        H.
+    penalties : Penalties
+        Penalties, intercept and normalisation.
     """
 
     segments: IntArray
@@ -135,11 +136,11 @@ class LayerTask:
     slot_weights: AnyArray
     linear: LinearState | None
     n_units: int
-    intercept: bool
-    unit_norm: bool
-    ridge: float
-    linear_ridge: float
-    norm_bound: float
+    penalties: Penalties
+
+    def with_base(self, base: AnyArray) -> LayerTask:
+        """Return the task with complete pre-activations for each candidate, so that no slots are left to add."""
+        return replace(self, base=base, slot_weights=self.slot_weights[:, :0])
 
 
 def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
@@ -173,9 +174,10 @@ def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
         columns.shape[1], n_draws, task.n_units, width, task.slot_weights.shape[1],
         n_draws * n_rows * width if task.base.ndim == 4 else 0,
     )  # fmt: skip
+    penalties = task.penalties
     flags = (
-        task.intercept, task.intercept, task.unit_norm, task.linear is not None,
+        penalties.intercept, penalties.intercept, penalties.unit_norm, task.linear is not None,
         bool(np.any(task.weights != 1)), task.targets.dtype == np.float32,
     )  # fmt: skip
-    _kernels.score(arrays, sizes, flags, task.ridge, task.linear_ridge, task.norm_bound)
+    _kernels.score(arrays, sizes, flags, penalties.ridge, penalties.linear_ridge, penalties.norm_bound or 0.0)
     return out

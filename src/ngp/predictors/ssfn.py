@@ -2,41 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.ridge import solve_output_layer
+from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.compute.scoring import LayerTask, linear_state, padded_width, score_chunk
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.problem import Problem
-from ngp.validation import Round
+from ngp.validation import Round, make_rounds
 
 __all__ = ["SSFN"]
 
-# Numbers of the rows' predictions that one task returns: enough for its overhead not to count, few enough for memory.
-CHUNK_NUMBERS = 2**18
+# Samples of candidates' columns that one task gets: enough for its overhead not to count, few enough for memory and
+# for many tasks to share the work.
+CHUNK_NUMBERS = 2**15
+# Widths of the final network that are tried, as multiples of the scored one's.
+REFIT_FACTORS = (1, 2, 4, 8, 16, 32)
+REFIT_FOLDS = 5
 
 
 class SSFN(BaseEstimator):  # type: ignore[misc]
+    """One-layer self size-estimating feed-forward network, the predictor of the paper's experiments.
+
+    Random ReLU units and the sign-split linear prediction feed a linear output layer that is solved for exactly, so
+    that thousands of candidates can be retrained a second. The prediction is the mean over a few independent
+    random layers. All candidates of a step share their random weights: they differ by worth, not by luck.
+
+    Parameters
+    ----------
+    n_units : int, default=100
+        Random units in a layer.
+    n_draws : int, default=8
+        Independent random layers whose predictions are averaged. The cost is proportional.
+    ridge : float, default=1.0
+        Ridge penalty of the output layer.
+    linear_ridge : float, default=1.0
+        Ridge penalty of the linear part.
+    norm_bound : float, "auto" or None, default=None
+        Largest norm of the output weights; ``"auto"`` is the authors' 2 sqrt(2 n_outputs).
+    bias : bool, default=True
+        Whether units have a random bias and the outputs an intercept.
+    standardize : bool, default=True
+        Whether columns and targets are scaled to mean zero and deviation one, and the pre-activations divided by
+        the root of the number of columns.
+    unit_norm : bool, default=False
+        Whether each sample's random projections are scaled to unit norm.
+    redraw : bool, default=False
+        Whether every candidate gets random weights of its own, so that luck has a say. Slower.
+    distribution : {"normal", "uniform"}, default="normal"
+        Of the random weights and biases.
+    refit_units : int or "auto", default="auto"
+        Width of the layers of the final predictor. ``"auto"`` goes on doubling `n_units` as long as the validation
+        loss falls (with fewer draws, so that the number of units stays until one layer is left).
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(SSFN(n_draws=2), n_features_to_select=2, random_state=0).fit(X, y)
+    >>> selector.order_
+    array([1, 0])
+    """
+
+    losses: ClassVar[frozenset[str]] = frozenset({"squared_error", "cross_entropy", "hinge"})
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_units": [Interval(Integral, 1, None, closed="left")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "linear_ridge": [Interval(Real, 0, None, closed="left")],
+        "norm_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "bias": ["boolean"],
+        "standardize": ["boolean"],
+        "unit_norm": ["boolean"],
+        "redraw": ["boolean"],
+        "distribution": [StrOptions({"normal", "uniform"})],
+        "refit_units": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    }
+
     def __init__(
         self,
         *,
         n_units: int = 100,
-        n_draws: int = 4,
+        n_draws: int = 8,
         ridge: float = 1.0,
         linear_ridge: float = 1.0,
-        norm_bound: float | None = None,
+        norm_bound: float | Literal["auto"] | None = None,
         bias: bool = True,
         standardize: bool = True,
         unit_norm: bool = False,
         redraw: bool = False,
-        refit_units: int | str = "auto",
-        wscale=1.0, bscale=1.0, dist="normal", spow=0.5,
+        distribution: Literal["normal", "uniform"] = "normal",
+        refit_units: int | Literal["auto"] = "auto",
     ) -> None:
         self.n_units = n_units
         self.n_draws = n_draws
@@ -47,79 +114,234 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         self.standardize = standardize
         self.unit_norm = unit_norm
         self.redraw = redraw
+        self.distribution = distribution
         self.refit_units = refit_units
-        self.wscale=wscale; self.bscale=bscale; self.dist=dist; self.spow=spow
 
-    losses = frozenset({"squared_error", "cross_entropy", "hinge"})
+    @classmethod
+    def published(cls) -> SSFN:
+        """Make the network as in the authors' code: no bias, raw features, unit-norm projections, fresh weights.
 
-    def bind(self, problem: Problem, *, random_state: int, n_jobs: int | None = None, dtype: str = "float32"):
-        return SSFNScorer(self, problem, random_state, n_jobs, dtype)
+        Examples
+        --------
+        >>> SSFN.published().linear_ridge
+        100.0
+        """
+        return cls(
+            n_draws=1,
+            ridge=0.0,
+            linear_ridge=100.0,
+            norm_bound="auto",
+            bias=False,
+            standardize=False,
+            unit_norm=True,
+            redraw=True,
+            distribution="uniform",
+            refit_units=100,
+        )
+
+    def bind(
+        self, problem: Problem, *, random_state: int, n_jobs: int | None = None, dtype: str = "float32"
+    ) -> SSFNScorer:
+        """Prepare for one problem."""
+        self._validate_params()
+        return SSFNScorer(self, problem, random_state, n_jobs, np.dtype(dtype))
 
 
-def _weights(seed, draw, n, H, dist):
-    rng=np.random.Generator(np.random.Philox(key=[seed, draw//2 if dist=="anti" else draw]))
-    if dist=="anti": return rng.standard_normal((n,H))*(-1)**draw
-    if dist=="anti2":
-        W=rng.standard_normal((n,H//2)); return np.hstack([W,-W])
-    return rng.standard_normal((n,H)) if dist=="normal" else rng.uniform(-1,1,(n,H))
-
-def _bias(seed, draw, H, dist):
-    rng=np.random.Generator(np.random.Philox(key=[seed, draw+(1<<32)]))
-    if dist=="anti2":
-        b=rng.standard_normal(H//2); return np.concatenate([b,-b]) if draw%2 else np.concatenate([b,b])
-    if dist=="anti":
-        rng=np.random.Generator(np.random.Philox(key=[seed, draw//2+(1<<32)])); return rng.standard_normal(H)*(-1)**draw
-    return rng.standard_normal(H) if dist!="uniform" else rng.uniform(-1,1,H)
-
-
+@dataclass(frozen=True)
 class SSFNScorer:
-    def __init__(self, config, problem, random_state, n_jobs, dtype):
-        self.config=config; self.problem=problem; self.seed=random_state; self.n_jobs=n_jobs; self.dtype=np.dtype(dtype)
-        T=problem.targets; 
-        c=config
-        fitw=problem.weights.copy(); fitw[problem.n_fit:]=0
-        self.tmean=np.average(T,axis=0,weights=fitw) if c.bias else np.zeros(T.shape[1])
-        self.tscale=np.sqrt(np.average((T-self.tmean)**2,axis=0,weights=fitw).mean()) if c.standardize else 1.0
-        self.T=(T-self.tmean)/(self.tscale or 1)
+    """An `SSFN` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
-    def columns(self, cols, rows):
-        return self.problem.standardized(cols, rows) if self.config.standardize else self.problem.columns(cols, rows)
+    config: SSFN
+    problem: Problem
+    seed: int
+    n_jobs: int | None
+    dtype: np.dtype[Any]
 
-    def add_losses(self, selected, candidates):
-        out=np.empty((len(candidates), len(self.problem.part_weights)))
-        sizes=candidates.sizes
-        for m in np.unique(sizes):
-            members=np.flatnonzero(sizes==m)
-            out[members]=self._equal_sizes(selected, candidates.columns[candidates.bounds[members][:,None]+np.arange(m)])
-        return Losses(out, self.problem.part_weights)
+    @cached_property
+    def penalties(self) -> Penalties:
+        """The configuration's penalties, with the norm bound as a number."""
+        config, bound = self.config, self.config.norm_bound
+        if bound == "auto":
+            bound = 2 * np.sqrt(2 * self.problem.n_outputs)
+        return Penalties(config.ridge, config.linear_ridge, bound, config.bias, config.unit_norm)
 
-    def _task(self, fold: Round, selected, m):
-        c=self.config; k=len(selected); H=c.n_units
-        XS=self.columns(selected, fold.rows)
-        w=self.problem.weights[fold.rows]; T=self.T[fold.rows]
-        width=padded_width(H, self.dtype)
-        base=np.zeros((c.n_draws,len(fold.rows),width),self.dtype); slots=np.zeros((c.n_draws,m,width),self.dtype)
-        for d in range(c.n_draws):
-            R=_weights(self.seed,d,k+m,H,c.dist)*c.wscale
-            if not c.unit_norm: R=R/(k+m)**c.spow
-            b=_bias(self.seed,d,H,c.dist)*c.bscale if c.bias else 0.
-            base[d,:,:H]=XS.T@R[:k]+b
-            slots[d,:,:H]=R[k:]
-        lin=linear_state(XS,T,w,fold.segments,ridge=c.linear_ridge,centred=c.bias)
-        return LayerTask(fold.segments,w,T.astype(self.dtype),base,slots,lin,H,c.bias,c.unit_norm,c.ridge,c.linear_ridge,c.norm_bound or 0.)
+    @cached_property
+    def target_scales(self) -> tuple[FloatArray, float]:
+        """Mean of each target and one common deviation, over the rows that train the final predictor."""
+        targets, rows = self.problem.targets, slice(self.problem.n_fit)
+        mean, scale = np.zeros(targets.shape[1]), 1.0
+        weights = self.problem.weights[rows]
+        if self.config.bias:
+            mean = np.average(targets[rows], axis=0, weights=weights)
+        if self.config.standardize:
+            scale = float(np.sqrt(np.average((targets[rows] - mean) ** 2, axis=0, weights=weights).mean()))
+        return mean, scale if scale > 0 else 1.0
 
-    def _equal_sizes(self, selected, sets):
-        parts=[]
-        n,m=sets.shape
-        rounds=self.problem.rounds
-        tasks=[self._task(f, selected, m) for f in rounds]
-        chunk=64
-        def work(start):
-            s=sets[start:start+chunk]; res=[]
-            for f,t in zip(rounds,tasks):
-                X=self.columns(s.ravel(), f.rows).reshape(len(s),m,-1)
-                P=score_chunk(t,X)
-                P=P.astype(float)*self.tscale+self.tmean
-                res.append(f.part_losses(self.problem.row_losses(P,f.rows), self.problem.weights))
-            return np.concatenate(res,axis=1)
-        return np.concatenate(Parallel(n_jobs=self.n_jobs,prefer="threads")(delayed(work)(s) for s in range(0,n,chunk)))
+    def inputs(self, columns: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Columns as rows of an array, scaled as the network wants them."""
+        if self.config.standardize:
+            return self.problem.standardized(columns, rows)
+        return self.problem.columns(columns, rows)
+
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S + g for the new columns g of every candidate."""
+        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        sizes = candidates.sizes
+        for size in np.unique(sizes):
+            members = np.flatnonzero(sizes == size)
+            columns = candidates.columns[candidates.bounds[members][:, None] + np.arange(size)]
+            parts[members] = self._equal_sizes(np.asarray(selected, dtype=np.intp), columns)
+        return Losses(parts, self.problem.part_weights)
+
+    def _equal_sizes(self, selected: IntArray, candidates: IntArray) -> FloatArray:
+        """Losses of candidates that all add equally many columns, one chunk of them a task."""
+        tasks = [self._shared_task(fold, selected, candidates.shape[1]) for fold in self.problem.rounds]
+        length = max(1, CHUNK_NUMBERS // (len(self.problem.X) * max(1, candidates.shape[1])))
+        starts = range(0, len(candidates), length)
+        chunks = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(_chunk_losses)(self, tasks, selected, candidates[start : start + length]) for start in starts
+        )
+        return np.concatenate(chunks)
+
+    def _shared_task(self, fold: Round, selected: IntArray, n_new: int) -> LayerTask:
+        """What all candidates of a step have in common in one round."""
+        config = self.config
+        mean, scale = self.target_scales
+        inputs, weights = self.inputs(selected, fold.rows), self.problem.weights[fold.rows]
+        targets = (self.problem.targets[fold.rows] - mean) / scale
+        width = padded_width(config.n_units, self.dtype)
+        base = np.zeros((config.n_draws, len(fold.rows), width), self.dtype)
+        slots = np.zeros((config.n_draws, n_new, width), self.dtype)
+        for draw in range(config.n_draws):
+            random, biases = self.layer(draw, len(selected) + n_new, config.n_units)
+            base[draw, :, : config.n_units] = inputs.T @ random[: len(selected)] + biases
+            slots[draw, :, : config.n_units] = random[len(selected) :]
+        linear = linear_state(
+            inputs, targets, weights, fold.segments, ridge=config.linear_ridge, centred=config.bias
+        )
+        return LayerTask(fold.segments, weights, targets.astype(self.dtype), base, slots, linear, config.n_units,
+                         self.penalties)  # fmt: skip
+
+    def layer(
+        self, draw: int, n_slots: int, n_units: int, candidate: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Random weights and biases of one layer."""
+        config = self.config
+        weights = draw_weights(self.seed, draw, n_slots, n_units, config.distribution, candidate)
+        if config.standardize and n_slots:
+            weights /= np.sqrt(n_slots)
+        biases = draw_biases(self.seed, draw, n_units, config.distribution) if config.bias else np.zeros(n_units)
+        return weights, biases
+
+    def fit(self, selected: IntArray) -> SSFNPredictor:
+        """Train the final predictor on all rows that may train."""
+        selected = np.asarray(selected, dtype=np.intp)
+        width, n_draws = self._refit_size(selected)
+        networks = self._train(selected, np.arange(self.problem.n_fit), width, n_draws)
+        if self.config.standardize:
+            mean, scale = (values[selected] for values in self.problem.column_scales)
+        else:
+            mean, scale = np.zeros(len(selected)), np.ones(len(selected))
+        return SSFNPredictor(selected, mean, scale, tuple(networks), *self.target_scales)
+
+    def _train(self, selected: IntArray, rows: IntArray, width: int, n_draws: int) -> list[Network]:
+        mean, scale = self.target_scales
+        inputs, weights = self.inputs(selected, rows).T, self.problem.weights[rows]
+        targets = (self.problem.targets[rows] - mean) / scale
+        return [
+            Network.train(inputs, targets, weights, *self.layer(draw, len(selected), width), self.penalties)
+            for draw in range(n_draws)
+        ]
+
+    def _refit_size(self, selected: IntArray) -> tuple[int, int]:
+        """Width and number of layers of the final predictor."""
+        config = self.config
+        if config.refit_units != "auto":
+            return config.refit_units, config.n_draws
+        best, size = np.inf, (config.n_units, config.n_draws)
+        for factor in REFIT_FACTORS:
+            width, n_draws = config.n_units * factor, -(-config.n_draws // factor)
+            loss = self._refit_loss(selected, width, n_draws)
+            if loss >= best:
+                break
+            best, size = loss, (width, n_draws)
+        return size
+
+    def _refit_loss(self, selected: IntArray, width: int, n_draws: int) -> float:
+        """Validation loss of a final predictor of some size, trained the plain way."""
+        rounds: Sequence[Round] = self.problem.rounds
+        if any(fold.n_folds > 2 * REFIT_FOLDS for fold in rounds):  # leave-one-out: too many networks to train
+            rounds = self._few_folds
+        mean, scale = self.target_scales
+        total = weight = 0.0
+        for fold in rounds:
+            for f in range(fold.n_folds):
+                rows = fold.validation(f)
+                networks = self._train(selected, fold.training(f), width, n_draws)
+                inputs = self.inputs(selected, rows).T
+                outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
+                row_weights = self.problem.weights[rows]
+                total += float(self.problem.row_losses(outputs, rows) @ row_weights)
+                weight += float(row_weights.sum())
+        return total / weight
+
+    @cached_property
+    def _few_folds(self) -> tuple[Round, ...]:
+        n_fit = self.problem.n_fit
+        return make_rounds(
+            REFIT_FOLDS,
+            self.problem.X[:n_fit],
+            np.zeros(n_fit),
+            classification=False,
+            random_state=self.seed % 2**32,
+        )
+
+
+def _chunk_losses(
+    scorer: SSFNScorer, tasks: list[LayerTask], selected: IntArray, candidates: IntArray
+) -> FloatArray:
+    """Losses of a few candidates (n, m) in all parts of the validation."""
+    mean, scale = scorer.target_scales
+
+    def predictions() -> Iterator[AnyArray]:
+        for fold, task in zip(scorer.problem.rounds, tasks, strict=True):
+            columns = scorer.inputs(candidates.ravel(), fold.rows).reshape(*candidates.shape, len(fold.rows))
+            if scorer.config.redraw:
+                task = _redrawn(scorer, task, fold, selected, candidates, columns)
+            yield score_chunk(task, columns).astype(np.float64) * scale + mean
+
+    return scorer.problem.part_losses(predictions())
+
+
+def _redrawn(
+    scorer: SSFNScorer, task: LayerTask, fold: Round, selected: IntArray, candidates: IntArray, columns: FloatArray
+) -> LayerTask:
+    """The task with complete pre-activations of its own for each candidate, from weights of its own."""
+    n_draws, n_rows, width = task.base.shape
+    known, n_units = scorer.inputs(selected, fold.rows), task.n_units
+    base = np.zeros((len(candidates), n_draws, n_rows, width), task.base.dtype)
+    for i, (names, new) in enumerate(zip(candidates, columns, strict=True)):
+        inputs = np.concatenate([known, new])
+        for draw in range(n_draws):
+            weights, biases = scorer.layer(draw, len(inputs), n_units, candidate=int(names[0]))
+            base[i, draw, :, :n_units] = inputs.T @ weights + biases
+    return task.with_base(base)
+
+
+@dataclass(frozen=True)
+class SSFNPredictor:
+    """The final predictor: the mean of a few networks on the selected columns."""
+
+    columns: IntArray
+    mean: FloatArray
+    scale: FloatArray
+    networks: tuple[Network, ...]
+    target_mean: FloatArray
+    target_scale: float
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Coded targets of shape (n_samples, n_outputs)."""
+        inputs = (np.asarray(X[:, self.columns], dtype=np.float64) - self.mean) / self.scale
+        outputs = np.mean([network.predict(inputs) for network in self.networks], axis=0)
+        result: FloatArray = outputs * self.target_scale + self.target_mean
+        return result

@@ -1,0 +1,95 @@
+"""The compiled scorer once more, in plain numpy: for machines without a compiler, and for reading.
+
+`score` and `use` stand in for the compiled functions of the same names. Where those share sums between folds,
+and regressions between candidates, these train every network anew, on its own rows, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ngp._types import AnyArray, FloatArray
+from ngp.compute.ridge import solve_output_layer
+
+__all__ = ["score", "use"]
+
+
+def use(name: str) -> tuple[str, int]:
+    """Say what computes and how many bytes its rows are padded to; there is nothing to choose from.
+
+    Examples
+    --------
+    >>> use("")
+    ('numpy', 1)
+    """
+    return "numpy", 1
+
+
+def score(
+    arrays: Sequence[AnyArray],
+    sizes: Sequence[int],
+    flags: Sequence[bool],
+    ridge: float,
+    linear_ridge: float,
+    norm_bound: float,
+) -> None:
+    """Out-of-fold predictions of one-layer SSFNs, mean over the draws, written to the last of the arrays.
+
+    A network's first layer holds the hidden units relu(Z), where Z is a random projection of its columns, and
+    the linear units relu(Y) and relu(-Y), where Y is the ridge prediction of the targets from those columns.
+    Its output layer is the ridge regression of the targets on the first layer, with a bound on its norm. Both
+    regressions see nothing but a fold's training rows.
+
+    Parameters
+    ----------
+    arrays, sizes, flags : sequences
+        What `ngp.compute.scoring.score_chunk` gathers from a task; the order is set there.
+    ridge, linear_ridge, norm_bound : float
+        Penalties of the output layer and of the linear part; largest norm of the output weights, 0 for any.
+    """
+    segments, selected, _, _, _, _, weights, _, columns, base, slot_weights, targets, out = arrays
+    n_rows, n_units, n_slots = sizes[0], sizes[8], sizes[10]
+    centred, intercept, unit_norm, use_linear, _, _ = flags
+    for candidate, new in enumerate(columns):
+        own_base = base[candidate] if base.ndim == 4 else base  # (n_draws, n_rows, padded n_units)
+        projections = own_base + np.einsum("aj,dah->djh", new[:n_slots], slot_weights)
+        hidden = _hidden_units(projections[:, :, :n_units], unit_norm)
+        predictions = np.zeros((n_rows, targets.shape[1]))
+        for first, last in pairwise(segments[1:]):
+            judges, trains = slice(first, last), np.r_[0:first, last:n_rows]
+            linear = np.zeros((n_rows, 0))
+            if use_linear:
+                inputs = np.concatenate([selected[:, :n_rows], new]).T
+                slopes, offset = solve_output_layer(
+                    inputs[trains],
+                    targets[trains],
+                    ridge=linear_ridge,
+                    fit_intercept=centred,
+                    sample_weight=weights[trains],
+                )
+                regression = inputs @ slopes + offset
+                linear = np.maximum(np.hstack([regression, -regression]), 0)
+            for units in hidden:
+                layer = np.hstack([units, linear])
+                coef, constant = solve_output_layer(
+                    layer[trains],
+                    targets[trains],
+                    ridge=ridge,
+                    norm_bound=norm_bound or None,
+                    fit_intercept=intercept,
+                    sample_weight=weights[trains],
+                )
+                predictions[judges] += (layer[judges] @ coef + constant) / len(hidden)
+        out[candidate] = predictions
+
+
+def _hidden_units(projections: AnyArray, unit_norm: bool) -> FloatArray:
+    """Rectify projections (n_draws, n_rows, n_units); with `unit_norm` each sample's have norm one before."""
+    values = projections.astype(np.float64)
+    if unit_norm:
+        norms = np.linalg.norm(values, axis=-1, keepdims=True)
+        values /= np.where(norms > 0, norms, 1)
+    return np.maximum(values, 0)

@@ -1,0 +1,239 @@
+"""Algorithm 1 of the paper: add, in each step, the candidate whose retrained predictor has the lowest loss."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Literal
+
+import numpy as np
+
+from ngp._types import BoolArray, FloatArray, IntArray
+from ngp.groups import Groups
+from ngp.predictors.base import ColumnSets, Losses, Scorer
+from ngp.problem import Problem
+from ngp.stopping import Stop, StopRule, standard_error
+
+__all__ = ["Path", "Step", "pursue"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a pursuit. Step 0 is the start: the constant prediction, or the fixed columns.
+
+    Attributes
+    ----------
+    action : {"start", "add"}
+    group : int or None
+        The group that was added.
+    name : str
+        Its name.
+    columns : int array
+        The columns that it added.
+    loss : float
+        Validation loss after the step.
+    standard_error : float
+        Of that loss, over the parts of the validation.
+    gain : float
+        Relative improvement: how much larger the loss was before the step, as a share of the loss after it.
+    runner_up : int or None
+        The group that came second.
+    runner_up_loss : float
+        The loss it would have led to; NaN where there was none.
+    seconds : float
+    n_fits : int
+        Number of candidates that were scored.
+    n_selected, n_columns : int
+        Features (groups, fixed columns) and columns selected after the step.
+    fold_losses, fold_weights : float arrays
+        Loss in every part of the validation, and the parts' shares.
+    losses : float array
+        Loss of every group as a candidate; NaN where not tried.
+    predictor : str
+        What predicted.
+    kept : bool
+        Whether the step is part of the final selection.
+    """
+
+    action: Literal["start", "add"]
+    group: int | None
+    name: str
+    columns: IntArray
+    loss: float
+    standard_error: float
+    gain: float
+    runner_up: int | None
+    runner_up_loss: float
+    seconds: float
+    n_fits: int
+    n_selected: int
+    n_columns: int
+    fold_losses: FloatArray
+    fold_weights: FloatArray
+    losses: FloatArray
+    predictor: str
+    kept: bool = True
+
+
+@dataclass(frozen=True)
+class Path:
+    """All steps of a pursuit, and why it ended.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        The start, then the additions; those at the end that did not pay are marked as not kept.
+    reason : str
+        Why the pursuit ended.
+    """
+
+    steps: tuple[Step, ...]
+    reason: str
+
+    @property
+    def kept(self) -> tuple[Step, ...]:
+        """The additions that make up the selection."""
+        return tuple(step for step in self.steps[1:] if step.kept)
+
+    @property
+    def columns(self) -> IntArray:
+        """The selected columns, fixed ones first, then in the order of their selection."""
+        return np.concatenate([self.steps[0].columns, *(step.columns for step in self.kept)])
+
+
+def pursue(
+    problem: Problem,
+    scorer: Scorer,
+    rule: StopRule,
+    *,
+    fixed: IntArray,
+    predictor: str = "",
+    on_step: Callable[[Step], None] | None = None,
+) -> Path:
+    """Select features greedily.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data and the candidates.
+    scorer : Scorer
+        Says what each candidate is worth.
+    rule : StopRule
+        Says when to stop.
+    fixed : int array
+        Columns that are selected from the start.
+    predictor : str
+        Name of what predicts, for the record.
+    on_step : callable, optional
+        Called with each step as it is made.
+    """
+    steps = [_start(problem, scorer, fixed, predictor)]
+    selected = fixed
+    mask = np.zeros(problem.n_columns, dtype=bool)
+    mask[fixed] = True
+    while True:
+        if on_step:
+            on_step(steps[-1])
+        names, candidates = _candidates(problem.groups, mask)
+        stop = rule.check(steps, exhausted=len(candidates) == 0)
+        if stop or not len(candidates):
+            return _path(steps, stop)
+        begin = perf_counter()
+        losses = scorer.add_losses(selected, candidates)  # S_{k-1} + i for every i in A
+        best = _choose(losses, steps[-1].loss, problem.groups.costs[names])
+        selected = np.concatenate([selected, candidates[best]])
+        mask[candidates[best]] = True
+        step = _addition(steps[-1], problem.groups, names, candidates, losses, best)
+        steps.append(replace(step, seconds=perf_counter() - begin, predictor=predictor))
+
+
+def _start(problem: Problem, scorer: Scorer, fixed: IntArray, predictor: str) -> Step:
+    begin = perf_counter()
+    if len(fixed):
+        parts = scorer.add_losses(fixed[:0], ColumnSets.of([fixed])).parts[0]
+    else:
+        parts = problem.constant_losses()
+    weights = problem.part_weights
+    return Step(
+        action="start",
+        group=None,
+        name="",
+        columns=fixed,
+        loss=float(parts @ weights),
+        standard_error=_standard_error(parts, weights),
+        gain=float("nan"),
+        runner_up=None,
+        runner_up_loss=float("nan"),
+        seconds=perf_counter() - begin,
+        n_fits=int(len(fixed) > 0),
+        n_selected=len(fixed),
+        n_columns=len(fixed),
+        fold_losses=parts,
+        fold_weights=weights,
+        losses=np.full(problem.groups.n_groups, np.nan),
+        predictor=predictor,
+    )
+
+
+def _candidates(groups: Groups, mask: BoolArray) -> tuple[IntArray, ColumnSets]:
+    """Groups that would add something, and what they would add."""
+    if groups.is_single and groups.n_groups == len(mask):
+        names = np.flatnonzero(~mask)
+        return names, ColumnSets.singles(names)
+    sets = [groups.new_columns(group, mask) for group in range(groups.n_groups)]
+    names = np.array([group for group, columns in enumerate(sets) if len(columns)], dtype=np.intp)
+    return names, ColumnSets.of([sets[group] for group in names])
+
+
+def _choose(losses: Losses, before: float, costs: FloatArray) -> int:
+    """The candidate with the lowest loss; where costs differ, the one with the largest improvement per cost."""
+    means = losses.means
+    if np.isnan(means).any():
+        warnings.warn(f"{np.isnan(means).sum()} candidates have a loss that is no number: they lose.", stacklevel=3)
+        means = np.where(np.isnan(means), np.inf, means)
+    improves = means < before
+    if improves.any() and (costs != costs[0]).any():
+        return int(np.argmax(np.where(improves, (before - means) / costs, -np.inf)))
+    return int(np.argmin(means))
+
+
+def _addition(
+    before: Step, groups: Groups, names: IntArray, candidates: ColumnSets, losses: Losses, best: int
+) -> Step:
+    means, parts = losses.means, losses.parts[best]
+    loss = float(means[best])
+    all_losses = np.full(groups.n_groups, np.nan)
+    all_losses[names] = means
+    others = np.where(np.arange(len(means)) == best, np.inf, means)
+    second = int(np.argmin(others)) if len(means) > 1 else None
+    return Step(
+        action="add",
+        group=int(names[best]),
+        name=groups.names[int(names[best])],
+        columns=candidates[best],
+        loss=loss,
+        standard_error=_standard_error(parts, losses.weights),
+        gain=(before.loss - loss) / loss if loss > 0 else float("inf"),
+        runner_up=None if second is None else int(names[second]),
+        runner_up_loss=float("nan") if second is None else float(means[second]),
+        seconds=0.0,
+        n_fits=len(candidates),
+        n_selected=before.n_selected + 1,
+        n_columns=before.n_columns + len(candidates[best]),
+        fold_losses=parts,
+        fold_weights=losses.weights,
+        losses=all_losses,
+        predictor="",
+    )
+
+
+def _standard_error(parts: FloatArray, weights: FloatArray) -> float:
+    return standard_error(parts, weights) if np.count_nonzero(weights) > 1 else float("nan")
+
+
+def _path(steps: list[Step], stop: Stop | None) -> Path:
+    keep = len(steps) - 1 if stop is None else stop.keep
+    marked = [replace(step, kept=number <= keep) for number, step in enumerate(steps)]
+    return Path(tuple(marked), "no candidate is left" if stop is None else stop.reason)

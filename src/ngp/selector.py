@@ -1,0 +1,445 @@
+"""`NeuralGreedyPursuit`, the scikit-learn face of the package."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.feature_selection import SelectorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
+from ngp.columns import ColumnEncoder
+from ngp.groups import make_groups
+from ngp.losses import LOSSES, probabilities
+from ngp.predictors.base import Predictor
+from ngp.predictors.constant import Constant
+from ngp.predictors.ssfn import SSFN
+from ngp.problem import Problem, make_problem
+from ngp.pursuit import Path, Step, pursue
+from ngp.stopping import (
+    FirstOf,
+    MaxColumns,
+    MaxFeatures,
+    MaxFits,
+    MaxTime,
+    Plateau,
+    RelativeImprovement,
+    StopRule,
+)
+
+__all__ = ["NeuralGreedyPursuit"]
+
+# A feature must lower the validation loss by a tenth of what is left, if the user says nothing else.
+DEFAULT_TOL = 0.1
+
+
+def _is_classification(selector: NeuralGreedyPursuit) -> bool:
+    check_is_fitted(selector)
+    if selector.task_ != "classification":
+        raise AttributeError("predict_proba is for classes, and this selector was fitted to a regression.")
+    return True
+
+
+class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Select features one by one, each by retraining a predictor for every candidate.
+
+    Start with no features; in each step retrain the predictor for every candidate together with those already
+    selected, add the one with the lowest validation loss, and go on until enough are in or nothing pays any more.
+    The order of selection ranks the features by importance.
+
+    Parameters
+    ----------
+    predictor : "ssfn" or a predictor, default="ssfn"
+        What is retrained: a name, or a configured object of `ngp.predictors`.
+    n_features_to_select : int, float or None, default=None
+        Number of features (of groups, where `groups` are given; `fixed` columns count), or a share of the columns.
+        Alone, exactly so many are selected. None leaves it to `tol` or `stop`.
+    tol : float or None, default=None
+        The paper's threshold: stop when a step lowers the loss by less than this share of the new loss, and take
+        that step back. If neither this nor a number nor a rule is given, 0.1.
+    stop : "plateau", StopRule or None, default=None
+        A rule of `ngp.stopping` instead of `tol`. ``"plateau"`` goes on until the loss has not improved for three
+        steps, then keeps the smallest selection within one standard error of the best.
+    groups : None, labels, list of lists, mapping or Groups, default=None
+        Columns that enter together (see `ngp.groups.make_groups`); category columns of a data frame always do.
+    group_costs : array-like or None, default=None
+        A positive cost per group. Then the largest improvement per cost wins a step, not the largest improvement.
+    fixed : sequence of columns or None, default=None
+        Columns, as indices or names, that are in from the start.
+    cv : int, float, "loo", splitter, splits or (X, y), default=5
+        How candidates are judged: a number of random folds, a hold-out share, leave-one-out, any scikit-learn
+        splitter, pairs of row numbers, or an explicit validation set.
+    loss : {"auto", "squared_error", "cross_entropy", "hinge"}, default="auto"
+        The validation loss; ``"auto"`` is the squared error (of coded targets for classes).
+    task : {"auto", "regression", "classification"}, default="auto"
+        What y is. ``"auto"`` takes text, booleans and whole numbers with at most 20 values for classes.
+    max_time : float or None, default=None
+        Seconds after which no further step begins.
+    max_fits : int or None, default=None
+        Number of scored candidates after which no further step begins.
+    n_jobs : int or None, default=None
+        Parallel threads, as everywhere in scikit-learn. The result doesn't depend on it.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the scoring.
+    verbose : int, default=0
+        Whether to print a line for each step.
+    random_state : int, RandomState or None, default=None
+        Seed of folds and random layers.
+
+    Attributes
+    ----------
+    support_ : bool array of shape (n_features_in_,)
+        The selected columns.
+    order_ : int array
+        Selected columns (groups, where given), most important first; `fixed` columns have no rank.
+    path_ : tuple of Step
+        All steps, from the start (the constant prediction, or the fixed columns) to the last one tried.
+    losses_ : float array of shape (n_steps, n_groups)
+        Loss of every candidate in every step; NaN where not tried.
+    feature_importances_ : float array of shape (n_features_in_,)
+        The share of the constant prediction's loss that a column took away when it was added (columns of a group
+        share alike).
+    stop_reason_ : str
+        Why the pursuit ended.
+    task_ : str
+        "regression" or "classification".
+    classes_ : array
+        The classes, for classification.
+    predictor_ : FittedPredictor
+        The predictor, trained on the selected columns of all rows.
+    groups_ : Groups
+        The candidates.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_gravitation
+    >>> X, y, truth = make_gravitation(300, random_state=0)
+    >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
+    >>> sorted(selector.order_.tolist()), truth.tolist()
+    ([0, 1, 2], [0, 1, 2])
+    >>> selector.transform(X).shape
+    (300, 3)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "predictor": [StrOptions({"ssfn"}), HasMethods("bind")],
+        "n_features_to_select": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+            None,
+        ],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
+        "stop": [StrOptions({"plateau"}), HasMethods("check"), None],
+        "group_costs": ["array-like", None],
+        "fixed": ["array-like", None],
+        "cv": [object],
+        "loss": [StrOptions({"auto", *LOSSES})],
+        "task": [StrOptions({"auto", "regression", "classification"})],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "max_fits": [Interval(Integral, 1, None, closed="left"), None],
+        "n_jobs": [Integral, None],
+        "dtype": [StrOptions({"float32", "float64"})],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        predictor: str | Predictor = "ssfn",
+        *,
+        n_features_to_select: int | float | None = None,
+        tol: float | None = None,
+        stop: Literal["plateau"] | StopRule | None = None,
+        groups: Any = None,
+        group_costs: npt.ArrayLike | None = None,
+        fixed: Sequence[int] | Sequence[str] | None = None,
+        cv: Any = 5,
+        loss: str = "auto",
+        task: str = "auto",
+        max_time: float | None = None,
+        max_fits: int | None = None,
+        n_jobs: int | None = None,
+        dtype: str = "float32",
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.predictor = predictor
+        self.n_features_to_select = n_features_to_select
+        self.tol = tol
+        self.stop = stop
+        self.groups = groups
+        self.group_costs = group_costs
+        self.fixed = fixed
+        self.cv = cv
+        self.loss = loss
+        self.task = task
+        self.max_time = max_time
+        self.max_fits = max_fits
+        self.n_jobs = n_jobs
+        self.dtype = dtype
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        cv_groups: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Select features and train the predictor on them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers; a pandas or polars data frame may hold category columns too.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples, in training and in validation.
+        cv_groups : array-like of shape (n_samples,), optional
+            Groups of samples, for splitters that keep such together.
+        """
+        data, targets = self._check_training_data(X, y)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        names = getattr(self, "feature_names_in_", None)
+        groups = make_groups(self.groups, self.n_features_in_, names, self.group_costs)
+        fixed = _fixed_columns(self.fixed, self.n_features_in_, names)
+        blocks = self.encoder_.feature_groups_
+        self.groups_, self.fixed_ = groups, fixed
+        if blocks is not None:
+            groups = groups.expand(blocks)
+            fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
+        problem = make_problem(
+            data,
+            targets,
+            groups=groups,
+            task=self.task,
+            cv=self._checked_cv(),
+            loss="squared_error" if self.loss == "auto" else self.loss,
+            sample_weight=weights,
+            cv_groups=None if cv_groups is None else np.asarray(cv_groups),
+            random_state=seed,
+        )
+        self._select(problem, fixed, seed)
+        return self
+
+    def _select(self, problem: Problem, fixed: IntArray, seed: int) -> None:
+        predictor = SSFN() if isinstance(self.predictor, str) else self.predictor
+        if problem.loss not in predictor.losses:
+            raise ValueError(
+                f"loss={problem.loss!r} can't be scored by {type(predictor).__name__}: "
+                f"use one of {', '.join(sorted(predictor.losses))}."
+            )
+        scorer = predictor.bind(problem, random_state=seed, n_jobs=self.n_jobs, dtype=self.dtype)
+        rule = self._stop_rule(problem)
+        path = pursue(
+            problem,
+            scorer,
+            rule,
+            fixed=fixed,
+            predictor=type(predictor).__name__,
+            on_step=_print_step if self.verbose else None,
+        )
+        self._store(problem, path)
+        if len(path.columns):
+            self.predictor_ = scorer.fit(path.columns)
+        else:
+            warnings.warn(
+                f"Nothing was selected ({path.reason}): no feature lowers the validation loss enough. "
+                "The prediction is constant.",
+                stacklevel=4,
+            )
+            self.predictor_ = Constant.of(problem)
+
+    def _check_training_data(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
+        _check_feature_names(self, X, reset=True)
+        self.encoder_ = ColumnEncoder().fit(X)
+        options = {"ensure_min_samples": 2, "dtype": "numeric"}
+        encoded = self.encoder_.transform(X)
+        if self.encoder_.feature_groups_ is None:
+            data, targets = validate_data(self, encoded, y, multi_output=True, reset=True, **options)
+            if hasattr(X, "columns"):
+                _check_feature_names(self, X, reset=True)
+        else:
+            data = check_array(encoded, estimator=self, input_name="X", **options)
+            targets = check_array(y, ensure_2d=False, dtype=None, estimator=self, input_name="y")
+            check_consistent_length(data, targets)
+            self.n_features_in_ = self.encoder_.n_features_in_
+        self._single_output = targets.ndim == 1
+        return data, targets
+
+    def _checked_cv(self) -> Any:
+        """The cv parameter, with an explicit validation set encoded and checked as X was."""
+        if not (isinstance(self.cv, tuple) and len(self.cv) == 2 and np.ndim(self.cv[0]) == 2):
+            return self.cv
+        X = check_array(self.encoder_.transform(self.cv[0]), input_name="cv[0]", estimator=self)
+        return X, check_array(self.cv[1], ensure_2d=False, dtype=None, input_name="cv[1]")
+
+    def _stop_rule(self, problem: Problem) -> StopRule:
+        rules: list[StopRule] = []
+        number = self.n_features_to_select
+        if isinstance(number, Integral):
+            most = self.groups_.n_groups + (len(self.fixed_) if not self.groups_.is_single else 0)
+            if number > most:
+                raise ValueError(f"n_features_to_select={number} is more than there is: give at most {most}.")
+            if number < len(self.fixed_):
+                raise ValueError(
+                    f"n_features_to_select={number} is less than the {len(self.fixed_)} fixed columns: give more."
+                )
+            rules.append(MaxFeatures(int(number)))
+        elif number is not None:
+            rules.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
+        if self.stop is not None and self.tol is not None:
+            raise ValueError(f"tol={self.tol} and stop={self.stop!r} are two rules for one thing: give one of them.")
+        if self.stop is not None:
+            rules.append(Plateau() if isinstance(self.stop, str) else self.stop)
+        elif self.tol is not None or number is None:
+            rules.append(RelativeImprovement(DEFAULT_TOL if self.tol is None else self.tol))
+        if self.max_time is not None:
+            rules.append(MaxTime(self.max_time))
+        if self.max_fits is not None:
+            rules.append(MaxFits(self.max_fits))
+        return rules[0] if len(rules) == 1 else FirstOf(rules)
+
+    def _store(self, problem: Problem, path: Path) -> None:
+        self.path_, self.stop_reason_ = path.steps, path.reason
+        self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
+        self.losses_ = np.array([step.losses for step in path.steps[1:]]).reshape(-1, problem.groups.n_groups)
+        self.task_ = "regression" if problem.classes is None else "classification"
+        self.__dict__.pop("classes_", None)
+        if problem.classes is not None:
+            self.classes_ = problem.classes
+        constant = float(problem.constant_losses() @ problem.part_weights)
+        before = constant
+        encoded = np.zeros(problem.n_columns)
+        chosen = np.zeros(problem.n_columns, dtype=bool)
+        for step in (path.steps[0], *path.kept):
+            if len(step.columns):
+                share = max(before - step.loss, 0.0) / len(step.columns)
+                encoded[step.columns] = share / constant if constant > 0 else 0.0
+            chosen[step.columns] = True
+            before = step.loss
+        blocks = self.encoder_.feature_groups_
+        if blocks is None:
+            self.support_, self.feature_importances_ = chosen, encoded
+        else:
+            self.support_ = np.array([chosen[block].any() for block in blocks])
+            self.feature_importances_ = np.array([encoded[block].sum() for block in blocks])
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        mask: BoolArray = self.support_
+        return mask
+
+    def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        if self.encoder_.feature_groups_ is None:
+            data = validate_data(self, X, reset=False)
+        else:
+            _check_feature_names(self, X, reset=False)
+            data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
+        return self.predictor_.predict(data)
+
+    def predict(self, X: npt.ArrayLike) -> AnyArray:
+        """Predict from the selected columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            All columns, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        coded = self._predict_coded(X)
+        if self.task_ == "classification":
+            best = coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
+            labels: AnyArray = self.classes_[best]
+            return labels
+        return coded[:, 0] if self._single_output else coded
+
+    @available_if(_is_classification)
+    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
+        """Class probabilities, of shape (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            All columns, as in `fit`.
+        """
+        return probabilities(self._predict_coded(X))
+
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Accuracy of the predicted classes, or R² of the predicted values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            All columns, as in `fit`.
+        y : array-like
+            The truth.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples.
+        """
+        check_is_fitted(self)
+        metric = accuracy_score if self.task_ == "classification" else r2_score
+        return float(metric(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _fixed_columns(fixed: Any, n_features: int, names: AnyArray | None) -> IntArray:
+    """Column numbers from indices, names or a mask."""
+    if fixed is None:
+        return np.zeros(0, dtype=np.intp)
+    values = np.asarray(fixed)
+    if values.dtype == bool and values.shape == (n_features,):
+        return np.flatnonzero(values)
+    if values.dtype.kind in "OUT":
+        known = {} if names is None else {name: column for column, name in enumerate(names)}
+        unknown = [name for name in values.tolist() if name not in known]
+        if unknown:
+            raise ValueError(f"fixed names columns that X doesn't have, {unknown[:3]}: use names or indices of X.")
+        values = np.array([known[name] for name in values.tolist()], dtype=np.intp)
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        raise ValueError(f"fixed={fixed!r} is no list of columns: give indices, names or a mask over the columns.")
+    if values.size and (values.min() < 0 or values.max() >= n_features):
+        raise ValueError(f"fixed={values.tolist()} goes beyond the {n_features} columns of X: use 0 to {n_features - 1}.")
+    if len(np.unique(values)) < len(values):
+        raise ValueError(f"fixed={values.tolist()} names a column twice: name each once.")
+    return values.astype(np.intp)
+
+
+def _print_step(step: Step) -> None:
+    what = f"add {step.name}" if step.action == "add" else "start"
+    print(f"[ngp] {step.n_selected:4d}  {what:<24} loss {step.loss:.6g} ± {step.standard_error:.2g}  {step.seconds:.1f} s")

@@ -1,0 +1,406 @@
+"""The compiled scorer against its numpy twin, and both against the plainest loop that computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from threadpoolctl import threadpool_limits
+
+from ngp.compute import fallback, scoring
+from ngp.compute.layers import Penalties
+from ngp.compute.scoring import LayerTask, linear_state, score_chunk
+
+try:
+    from ngp.compute import _kernels
+except ImportError:
+    _kernels = None
+
+INSTRUCTION_SETS = ("avx512", "avx2", "plain")
+DTYPES = ("float64", "float32")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    with threadpool_limits(1):  # more are slow on the small matrices of the plain loop
+        yield
+
+
+@pytest.fixture(params=INSTRUCTION_SETS)
+def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
+    if _kernels is None:
+        pytest.skip("the compiled module isn't built")
+    in_use, _ = _kernels.use(request.param)
+    if in_use != request.param:
+        pytest.skip(f"this processor has no {request.param}")
+    yield in_use
+    _kernels.use("")
+
+
+@pytest.fixture
+def numpy_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "_kernels", fallback)
+
+
+FOLDS = {  # how many rows always train, then the shares of the folds
+    "2": (0, [1, 1]),
+    "5": (0, [1, 1, 1, 1, 1]),
+    "uneven": (0, [7, 1, 3, 2]),
+    "hold-out": (2, [1]),
+    "folds + training rows": (1, [1, 2, 1]),
+    "loo": (0, None),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    n_rows: int = 83
+    n_outputs: int = 1
+    n_new: int = 1
+    n_selected: int = 2
+    folds: str = "5"
+    weights: str = "none"
+    n_units: int = 16
+    n_draws: int = 1
+    intercept: bool = True
+    linear: bool = True
+    unit_norm: bool = False
+    ridge: float = 1.0
+    linear_ridge: float = 1.0
+    norm_bound: float | None = None
+    own_base: bool = False
+    columns: str = "plain"
+    noise: float = 0.5
+    n_candidates: int = 3
+    seed: int = 0
+
+
+def segment_bounds(case: Case) -> Any:
+    always, shares = FOLDS[case.folds]
+    if shares is None:
+        return np.concatenate([[0], np.arange(case.n_rows + 1)])
+    bounds = np.cumsum([0, always, *shares])
+    return bounds * case.n_rows // bounds[-1]
+
+
+def draw(case: Case) -> dict[str, Any]:
+    """Draw the numbers of a case: they depend on nothing but the case."""
+    rng = np.random.default_rng(case.seed)
+    k, m, n, n_rows = case.n_selected, case.n_new, case.n_candidates, case.n_rows
+    X = rng.normal(0.5, 1, size=(k + n * m, n_rows))
+    if case.columns == "duplicated":
+        X[1:] = X[rng.integers(0, 2, size=len(X) - 1)]
+    elif case.columns == "constant":
+        X[::2] = 3.0
+    elif case.columns == "rare":
+        X[k:] *= np.arange(n_rows) >= n_rows - 2  # nothing but zeros in the last fold's training rows
+    mixing = rng.normal(size=(len(X), case.n_outputs)) / np.sqrt(len(X))
+    targets = np.tanh(X.T @ mixing) + 1
+    targets += case.noise * rng.normal(size=targets.shape)  # so that no loss is a mere rounding error
+    weights = {
+        "none": np.ones(n_rows),
+        "integer": rng.integers(0, 4, size=n_rows).astype(float),
+        "real": rng.uniform(0.1, 3, size=n_rows),
+    }[case.weights]
+    R = rng.normal(size=(case.n_draws, k + m, case.n_units)) / np.sqrt(k + m)
+    bias = rng.normal(size=(case.n_draws, 1, case.n_units))
+    names = ("selected", "columns", "targets", "weights", "R", "bias")
+    values = (X[:k], X[k:].reshape(n, m, n_rows), targets, weights, R, bias)
+    return dict(zip(names, values, strict=True))
+
+
+def make_case(
+    case: Case, dtype: str = "float64", instruction_set: str = "", targets: Any = None
+) -> tuple[LayerTask, Any]:
+    """Switch to an instruction set and put a case into arrays for the scorer, padded for that set."""
+    numbers = draw(case)
+    targets = numbers["targets"] if targets is None else targets
+    selected, columns, R, weights = (numbers[name] for name in ("selected", "columns", "R", "weights"))
+    segments, k = segment_bounds(case), case.n_selected
+    projections = np.einsum("kj,dkh->djh", selected, R[:, :k]) + numbers["bias"]
+    slots = R[:, k:]
+    if case.own_base:
+        projections = projections + np.einsum("naj,dah->ndjh", columns, slots)
+        slots = slots[:, :0]
+    vector_bytes = scoring._kernels.use(instruction_set)[1]
+    padding = -case.n_units % max(1, vector_bytes // np.dtype(dtype).itemsize)
+    linear = linear_state(
+        selected, targets, weights, segments, ridge=case.linear_ridge, centred=case.intercept
+    )
+    task = LayerTask(
+        segments, weights, targets.astype(dtype),
+        pad(projections, padding, dtype), pad(slots, padding, dtype),
+        linear if case.linear else None, case.n_units,
+        Penalties(case.ridge, case.linear_ridge, case.norm_bound, case.intercept, case.unit_norm),
+    )  # fmt: skip
+    return task, columns
+
+
+def pad(array: Any, n: int, dtype: str) -> Any:
+    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, n)]).astype(dtype)
+
+
+@cache
+def plain_predictions(case: Case) -> Any:
+    """Train every network of a case as a naive user would: one after the other, from scratch."""
+    numbers, bounds = draw(case), segment_bounds(case)
+    T, weights, selected = numbers["targets"], numbers["weights"], numbers["selected"]
+    result = np.zeros((case.n_candidates, case.n_rows, case.n_outputs))
+    for candidate, new in enumerate(numbers["columns"]):
+        X = np.concatenate([selected, new]).T
+        for first, last in pairwise(bounds[1:]):
+            train = np.delete(np.arange(case.n_rows), np.arange(first, last))
+            for R, bias in zip(numbers["R"], numbers["bias"], strict=True):
+                Z = X @ R + bias
+                if case.unit_norm:
+                    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+                layer = np.maximum(Z, 0)
+                if case.linear:
+                    predict = plain_ridge(
+                        X[train], T[train], weights[train], case.linear_ridge, case.intercept, None
+                    )
+                    Y = predict(X)
+                    layer = np.hstack([layer, np.maximum(Y, 0), np.maximum(-Y, 0)])
+                predict = plain_ridge(
+                    layer[train], T[train], weights[train], case.ridge, case.intercept, case.norm_bound
+                )
+                result[candidate, first:last] += predict(layer[first:last]) / case.n_draws
+    return result
+
+
+def plain_ridge(X: Any, T: Any, weights: Any, ridge: float, intercept: bool, bound: float | None) -> Any:
+    n = X.shape[1]
+    A = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
+    penalty = np.diag(np.arange(A.shape[1]) < n).astype(float)
+    left, right = A.T @ (weights[:, None] * A), A.T @ (weights[:, None] * T)
+
+    def solve(multiplier: float) -> Any:
+        return np.linalg.solve(left + multiplier * penalty, right)
+
+    def excess(exponent: float) -> float:
+        return float(np.linalg.norm(solve(np.exp(exponent))[:n]) / bound - 1)
+
+    lowest = np.log(max(ridge, 1e-9))
+    if bound is not None and excess(lowest) > 0:
+        coef = solve(np.exp(brentq(excess, lowest, 20, xtol=1e-14, rtol=1e-15)))
+    elif ridge == 0:
+        root = np.sqrt(weights)[:, None]
+        coef = np.linalg.lstsq(root * A, root * T, rcond=1e-12)[0]
+    else:
+        coef = solve(ridge)
+    return lambda rows: rows @ coef[:n] + (coef[n] if intercept else 0)
+
+
+def losses(predictions: Any, case: Case) -> Any:
+    """Mean squared errors over the rows that judge, unweighted, so that every prediction counts."""
+    judged = slice(segment_bounds(case)[1], None)
+    return np.mean((predictions[:, judged] - draw(case)["targets"][judged]) ** 2, axis=(1, 2))
+
+
+def random_case(seed: int) -> Case:
+    """Combine everything with everything."""
+    rng = np.random.default_rng([seed, 1])
+
+    def any_of(*values: Any) -> Any:
+        return values[rng.integers(len(values))]
+
+    folds = any_of(*FOLDS)
+    return Case(
+        n_rows=int(rng.integers(30, 45)) if folds == "loo" else int(rng.integers(60, 230)),
+        n_outputs=any_of(1, 3),
+        n_new=any_of(1, 2, 5),
+        n_selected=any_of(0, 1, 6),
+        folds=folds,
+        weights=any_of("none", "integer", "real"),
+        n_units=any_of(1, 16, 33, 100),
+        n_draws=any_of(1, 3),
+        intercept=any_of(True, True, False),
+        linear=any_of(True, True, False),
+        unit_norm=any_of(False, False, True),
+        ridge=any_of(0.1, 1.0),
+        linear_ridge=any_of(0.1, 1.0),
+        norm_bound=any_of(None, 0.3, 1e3),
+        own_base=any_of(False, False, True),
+        columns=any_of("plain", "plain", "duplicated", "constant", "rare"),
+        n_candidates=any_of(1, 3, 6),
+        seed=seed,
+    )
+
+
+SINGLE_CASES = {
+    "plain": Case(),
+    "Q=3": Case(n_outputs=3),
+    "m=2, Q=1": Case(n_new=2),
+    "m=2, Q=3": Case(n_new=2, n_outputs=3),
+    "m=5, Q=3": Case(n_new=5, n_outputs=3),
+    "k=0": Case(n_selected=0),
+    "k=0, m=5": Case(n_selected=0, n_new=5),
+    "k=6": Case(n_selected=6, n_outputs=3),
+    **{f"folds {folds}": Case(folds=folds, n_outputs=3) for folds in FOLDS},
+    **{f"weights {weights}": Case(weights=weights, n_new=2) for weights in ("integer", "real")},
+    "weights integer, hold-out": Case(weights="integer", folds="hold-out"),
+    **{f"H={H}": Case(n_units=H) for H in (1, 7, 8, 15, 17, 33, 64, 100)},
+    "draws": Case(n_draws=3, n_outputs=3),
+    "no intercept": Case(intercept=False, n_outputs=3),
+    "no linear part": Case(linear=False),
+    "neither": Case(linear=False, intercept=False),
+    "unit norm": Case(unit_norm=True),
+    "bound active": Case(norm_bound=0.3, n_outputs=3),
+    "bound inactive": Case(norm_bound=1e3),
+    "bound, no intercept": Case(norm_bound=0.3, intercept=False, weights="real"),
+    "no ridge": Case(ridge=0.0, n_rows=300, n_units=7, linear=False, n_selected=6),
+    "no linear ridge": Case(linear_ridge=0.0, n_selected=6),
+    "bound instead of ridge": Case(n_rows=60, n_units=100, ridge=0.0, norm_bound=0.5),
+    "bound instead of ridge, Q=3": Case(n_rows=60, n_units=100, ridge=0.0, norm_bound=0.5, n_outputs=3),
+    "own base": Case(own_base=True, n_draws=3, n_new=2),
+    **{f"{kind} columns": Case(columns=kind, n_new=2) for kind in ("duplicated", "constant", "rare")},
+    **{
+        f"{kind} columns, no linear ridge": Case(columns=kind, n_new=2, linear_ridge=0.0, n_selected=3)
+        for kind in ("constant", "rare")
+    },
+    "row blocks": Case(n_rows=64 * 5 + 3),
+    "row blocks, hold-out": Case(n_rows=64 * 5 + 3, folds="hold-out", weights="real"),
+    "too many folds to keep their sums": Case(n_rows=150, n_units=100, folds="loo", n_candidates=1),
+    "groups": Case(n_rows=1200, n_units=100, n_candidates=6),
+    "groups, own base": Case(n_rows=1200, n_units=100, n_candidates=5, own_base=True, weights="real"),
+    "little noise": Case(n_rows=1500, n_units=100, noise=0.01, n_selected=1, n_candidates=1),
+    "little noise, Q=3": Case(
+        n_rows=1500, n_units=100, noise=0.01, n_selected=1, n_candidates=1, n_outputs=3
+    ),
+}
+CASES = {**SINGLE_CASES, **{f"random {seed}": random_case(seed) for seed in range(40)}}
+
+
+def tolerance(case: Case, dtype: str) -> float:
+    """Largest relative error of a loss; in single precision it grows as the ridge falls below one."""
+    return 1e-9 if dtype == "float64" else 1e-4 / min(case.ridge or 1, 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_kernel_equals_plain_loop(name: str, dtype: str, instruction_set: str) -> None:
+    case = CASES[name]
+    predictions = score_chunk(*make_case(case, dtype, instruction_set))
+    assert predictions.dtype == dtype
+    expected = losses(plain_predictions(case), case)
+    np.testing.assert_allclose(losses(predictions, case), expected, rtol=tolerance(case, dtype))
+
+
+@pytest.mark.usefixtures("numpy_twin")
+@pytest.mark.parametrize("name", CASES)
+def test_numpy_twin_equals_plain_loop(name: str) -> None:
+    case = CASES[name]
+    predictions = score_chunk(*make_case(case))
+    np.testing.assert_allclose(losses(predictions, case), losses(plain_predictions(case), case), rtol=1e-9)
+
+
+GAPS = {  # a weight of rounding errors; the inverse of a singular matrix plus jitter, good to seven digits
+    "a unit is dead in a fold's training rows": Case(ridge=0.0, n_selected=6, linear=False),
+    "selected columns repeat": Case(columns="duplicated", n_new=2, linear_ridge=0.0, n_selected=3),
+}
+
+
+@pytest.mark.parametrize("reason", GAPS)
+def test_gaps_without_ridge(reason: str, instruction_set: str, request: pytest.FixtureRequest) -> None:
+    request.applymarker(pytest.mark.xfail(reason=reason))
+    case = GAPS[reason]
+    predictions = score_chunk(*make_case(case, "float64", instruction_set))
+    np.testing.assert_allclose(losses(predictions, case), losses(plain_predictions(case), case), rtol=1e-9)
+
+
+@pytest.mark.xfail(reason="asks for the vector width by switching to the best instruction set")
+def test_padded_width_switches_nothing(instruction_set: str) -> None:
+    if _kernels.use("")[0] == instruction_set:
+        pytest.skip("nothing to switch to")
+    _, vector_bytes = _kernels.use(instruction_set)
+    scoring.padded_width(1, np.dtype("float64"))
+    assert scoring.padded_width(1, np.dtype("float64")) == vector_bytes // 8
+
+
+def test_cases_are_what_they_are_called() -> None:
+    def loss(case: Case) -> Any:
+        return losses(plain_predictions(case), case)
+
+    bounded = SINGLE_CASES["bound active"]
+    assert np.all(loss(bounded) != loss(replace(bounded, norm_bound=None)))
+    loose = SINGLE_CASES["bound inactive"]
+    assert np.array_equal(loss(loose), loss(replace(loose, norm_bound=None)))
+    for name in ("little noise", "little noise, Q=3"):
+        quiet = SINGLE_CASES[name]
+        assert np.all(loss(quiet) < 2e-3 * draw(quiet)["targets"].var(axis=0).mean())
+    for name in ("groups", "groups, own base"):
+        case = SINGLE_CASES[name]
+        assert case.n_rows * case.n_units * 4 > 400e3  # GROUP_FROM_BYTES
+
+
+CHUNKED = {
+    "small": Case(n_candidates=7, n_draws=3, n_outputs=3, weights="real"),
+    "own base": Case(n_candidates=7, own_base=True),
+    "groups": Case(n_rows=1200, n_units=100, n_candidates=7),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CHUNKED)
+def test_chunks_never_matter(name: str, dtype: str, instruction_set: str) -> None:
+    task, columns = make_case(CHUNKED[name], dtype, instruction_set)
+    whole = score_chunk(task, columns)
+
+    def scored(members: Any) -> Any:
+        own = replace(task, base=task.base[members]) if task.base.ndim == 4 else task
+        return score_chunk(own, columns[members])
+
+    order = np.random.default_rng(0).permutation(len(columns))
+    assert np.array_equal(scored(order), whole[order])
+    for size in (1, 2, 3):
+        chunks = np.split(np.arange(len(columns)), range(size, len(columns), size))
+        assert np.array_equal(np.concatenate([scored(chunk) for chunk in chunks]), whole)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_two_threads_give_the_same_bits(dtype: str, instruction_set: str) -> None:
+    task, columns = make_case(Case(n_rows=300, n_units=100, n_candidates=8), dtype, instruction_set)
+    alone = score_chunk(task, columns)
+    with ThreadPoolExecutor(2) as pool:
+        for together in pool.map(lambda _: score_chunk(task, columns), range(6)):
+            assert np.array_equal(together, alone)
+
+
+@pytest.mark.parametrize("fold", range(3))
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_a_folds_own_targets_have_no_say(n_outputs: int, fold: int, instruction_set: str) -> None:
+    case = Case(n_outputs=n_outputs, folds="folds + training rows", n_new=2)
+    targets, bounds = draw(case)["targets"], segment_bounds(case)
+    own = slice(bounds[fold + 1], bounds[fold + 2])
+    changed = targets.copy()
+    changed[own] += np.random.default_rng(1).normal(size=changed[own].shape)
+    (task, columns), (other, _) = (make_case(case, "float64", instruction_set, T) for T in (targets, changed))
+    before, after = score_chunk(task, columns), score_chunk(other, columns)
+    # Training sums are total minus fold sums, so that a fold's own targets leave a trace of rounding errors.
+    np.testing.assert_allclose(after[:, own], before[:, own], rtol=0, atol=1e-12)
+    judged = np.arange(case.n_rows) >= bounds[1]
+    judged[own] = False
+    assert np.all(np.abs(after - before)[:, judged].max(axis=2) > 1e-6)  # and the other folds do see them
+    # A linear part that was trained on all rows would be noticed.
+    X, linear = draw(case)["selected"].T, other.linear
+    leak = plain_ridge(X, changed, np.ones(case.n_rows), 1.0, True, None)(X).T
+    leaky = replace(linear, prediction=np.broadcast_to(leak, linear.prediction.shape).copy())
+    leaking = score_chunk(replace(other, linear=leaky), columns)
+    assert np.abs(leaking - before)[:, own].max() > 1e-6
+
+
+@pytest.mark.parametrize("folds", ["hold-out", "folds + training rows"])
+def test_rows_that_always_train_get_zero(folds: str, instruction_set: str) -> None:
+    case = Case(folds=folds, n_draws=3)
+    predictions = score_chunk(*make_case(case, "float32", instruction_set))
+    first = segment_bounds(case)[1]
+    assert first > 0
+    assert not predictions[:, :first].any()
+    assert predictions[:, first:].all()
