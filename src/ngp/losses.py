@@ -46,7 +46,7 @@ def probabilities(predictions: AnyArray) -> FloatArray:
     --------
     >>> probabilities(np.array([[0.25]]))
     array([[0.75, 0.25]])
-    >>> probabilities(np.array([[1.5, -0.5, 1.0]]))
+    >>> probabilities(np.array([[1.5, -0.5, 1.0]])).round(4)
     array([[0.4998, 0.0005, 0.4998]])
     """
     if predictions.shape[-1] == 1:

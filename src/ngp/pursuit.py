@@ -32,12 +32,15 @@ class Step:
         Its name.
     columns : int array
         The columns that it added.
+    before : float
+        Validation loss of the selection before the step, under the conditions of the step: a predictor with random
+        parts may draw them anew in each step, so this can differ from the last step's `loss`.
     loss : float
         Validation loss after the step.
     standard_error : float
         Of that loss, over the parts of the validation.
     gain : float
-        Relative improvement: how much larger the loss was before the step, as a share of the loss after it.
+        Relative improvement, (before - loss) / loss.
     runner_up : int or None
         The group that came second.
     runner_up_loss : float
@@ -61,6 +64,7 @@ class Step:
     group: int | None
     name: str
     columns: IntArray
+    before: float
     loss: float
     standard_error: float
     gain: float
@@ -141,11 +145,11 @@ def pursue(
         if stop or not len(candidates):
             return _path(steps, stop)
         begin = perf_counter()
-        losses = scorer.add_losses(selected, candidates)  # S_{k-1} + i for every i in A
-        best = _choose(losses, steps[-1].loss, problem.groups.costs[names])
+        before, losses = _score(problem, scorer, selected, candidates)  # S_{k-1}, and S_{k-1} + i for all i in A
+        best = _choose(losses, before, problem.groups.costs[names])
         selected = np.concatenate([selected, candidates[best]])
         mask[candidates[best]] = True
-        step = _addition(steps[-1], problem.groups, names, candidates, losses, best)
+        step = _addition(steps[-1], before, problem.groups, names, candidates, losses, best)
         steps.append(replace(step, seconds=perf_counter() - begin, predictor=predictor))
 
 
@@ -161,6 +165,7 @@ def _start(problem: Problem, scorer: Scorer, fixed: IntArray, predictor: str) ->
         group=None,
         name="",
         columns=fixed,
+        before=float("nan"),
         loss=float(parts @ weights),
         standard_error=_standard_error(parts, weights),
         gain=float("nan"),
@@ -175,6 +180,16 @@ def _start(problem: Problem, scorer: Scorer, fixed: IntArray, predictor: str) ->
         losses=np.full(problem.groups.n_groups, np.nan),
         predictor=predictor,
     )
+
+
+def _score(
+    problem: Problem, scorer: Scorer, selected: IntArray, candidates: ColumnSets
+) -> tuple[float, Losses]:
+    """Loss of the selection as it is and losses of all candidates, side by side under the same conditions."""
+    if not len(selected):
+        return float(problem.constant_losses() @ problem.part_weights), scorer.add_losses(selected, candidates)
+    losses = scorer.add_losses(selected, candidates.with_empty())
+    return float(losses.means[-1]), Losses(losses.parts[:-1], losses.weights)
 
 
 def _candidates(groups: Groups, mask: BoolArray) -> tuple[IntArray, ColumnSets]:
@@ -200,7 +215,13 @@ def _choose(losses: Losses, before: float, costs: FloatArray) -> int:
 
 
 def _addition(
-    before: Step, groups: Groups, names: IntArray, candidates: ColumnSets, losses: Losses, best: int
+    last: Step,
+    before: float,
+    groups: Groups,
+    names: IntArray,
+    candidates: ColumnSets,
+    losses: Losses,
+    best: int,
 ) -> Step:
     means, parts = losses.means, losses.parts[best]
     loss = float(means[best])
@@ -213,15 +234,16 @@ def _addition(
         group=int(names[best]),
         name=groups.names[int(names[best])],
         columns=candidates[best],
+        before=before,
         loss=loss,
         standard_error=_standard_error(parts, losses.weights),
-        gain=(before.loss - loss) / loss if loss > 0 else float("inf"),
+        gain=(before - loss) / loss if loss > 0 else float("inf"),
         runner_up=None if second is None else int(names[second]),
         runner_up_loss=float("nan") if second is None else float(means[second]),
         seconds=0.0,
         n_fits=len(candidates),
-        n_selected=before.n_selected + 1,
-        n_columns=before.n_columns + len(candidates[best]),
+        n_selected=last.n_selected + 1,
+        n_columns=last.n_columns + len(candidates[best]),
         fold_losses=parts,
         fold_weights=losses.weights,
         losses=all_losses,

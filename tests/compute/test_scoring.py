@@ -214,24 +214,17 @@ def random_case(seed: int) -> Case:
     folds = any_of(*FOLDS)
     return Case(
         n_rows=int(rng.integers(30, 45)) if folds == "loo" else int(rng.integers(60, 230)),
-        n_outputs=any_of(1, 3),
-        n_new=any_of(1, 2, 5),
-        n_selected=any_of(0, 1, 6),
-        folds=folds,
-        weights=any_of("none", "integer", "real"),
-        n_units=any_of(1, 16, 33, 100),
-        n_draws=any_of(1, 3),
-        intercept=any_of(True, True, False),
-        linear=any_of(True, True, False),
-        unit_norm=any_of(False, False, True),
-        ridge=any_of(0.1, 1.0),
-        linear_ridge=any_of(0.1, 1.0),
-        norm_bound=any_of(None, 0.3, 1e3),
+        n_outputs=any_of(1, 3), n_new=any_of(1, 2, 5), n_selected=any_of(0, 1, 6),
+        folds=folds, weights=any_of("none", "integer", "real"),
+        n_units=any_of(1, 16, 33, 100), n_draws=any_of(1, 3),
+        intercept=any_of(True, True, False), linear=any_of(True, True, False),
+        unit_norm=any_of(False, False, True), ridge=any_of(0.1, 1.0),
+        linear_ridge=any_of(0.1, 1.0), norm_bound=any_of(None, 0.3, 1e3),
         own_base=any_of(False, False, True),
         columns=any_of("plain", "plain", "duplicated", "constant", "rare"),
         n_candidates=any_of(1, 3, 6),
         seed=seed,
-    )
+    )  # fmt: skip
 
 
 SINGLE_CASES = {

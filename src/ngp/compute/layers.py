@@ -5,69 +5,68 @@ This is the model whose validation losses `ngp.compute.scoring` computes for man
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 
 from ngp._types import FloatArray
 from ngp.compute.ridge import solve_output_layer
 
 __all__ = ["Network", "Penalties", "draw_biases", "draw_weights"]
 
-# Streams of random numbers: a key names the stream, its position the number. So weight h of slot s is the same
-# whatever else is drawn, by whom and in which order.
-WEIGHT_STREAM, BIAS_STREAM, REDRAW_STREAM = range(3)
+# Streams of random numbers: key and counter name the stream, the position in it the number. So weight h of slot s is
+# the same whatever else is drawn, by whom and in which order.
+WEIGHT_STREAM, BIAS_STREAM = range(2)
 
 
-def _generator(seed: int, stream: int, draw: int, candidate: int = 0) -> np.random.Generator:
-    counter = [0, 0, candidate, draw]
-    return np.random.Generator(np.random.Philox(key=np.array([seed, stream], np.uint64), counter=counter))
-
-
-def _numbers(generator: np.random.Generator, shape: tuple[int, ...], distribution: str) -> FloatArray:
+def _numbers(
+    seed: int, stream: int, layer: tuple[int, int, int], shape: tuple[int, ...], distribution: str
+) -> FloatArray:
+    key = np.array([seed, stream], dtype=np.uint64)
+    generator = np.random.Generator(np.random.Philox(key=key, counter=[0, *layer]))
     if distribution == "normal":
         return generator.standard_normal(shape)
     return generator.uniform(-1, 1, shape)
 
 
 def draw_weights(
-    seed: int, draw: int, n_slots: int, n_units: int, distribution: str = "normal", candidate: int | None = None
+    seed: int, layer: tuple[int, int, int], n_slots: int, n_units: int, distribution: str = "normal"
 ) -> FloatArray:
-    """Random weights of the first slots; the k-th selected column gets slot k.
+    """Random weights of a layer's first slots; the k-th selected column gets slot k.
 
     Parameters
     ----------
-    seed, draw : int
-        Which network.
+    seed : int
+        The seed of all layers.
+    layer : tuple of three int
+        Which layer.
     n_slots, n_units : int
         Shape of the result.
     distribution : {"normal", "uniform"}
         Standard normal, or uniform between -1 and 1.
-    candidate : int, optional
-        Name of a candidate that gets weights of its own in every slot.
 
     Examples
     --------
-    >>> few, more = draw_weights(0, 0, 2, 5), draw_weights(0, 0, 7, 5)
+    >>> few, more = draw_weights(0, (0, 0, 0), 2, 5), draw_weights(0, (0, 0, 0), 7, 5)
     >>> bool((few == more[:2]).all())
     True
     """
-    if candidate is None:
-        generator = _generator(seed, WEIGHT_STREAM, draw)
-    else:
-        generator = _generator(seed, REDRAW_STREAM + n_slots, draw, candidate)
-    return _numbers(generator, (n_slots, n_units), distribution)
+    return _numbers(seed, WEIGHT_STREAM, layer, (n_slots, n_units), distribution)
 
 
-def draw_biases(seed: int, draw: int, n_units: int, distribution: str = "normal") -> FloatArray:
-    """Random biases of the units.
+def draw_biases(
+    seed: int, layer: tuple[int, int, int], n_units: int, distribution: str = "normal"
+) -> FloatArray:
+    """Random biases of a layer's units.
 
     Examples
     --------
-    >>> draw_biases(0, 0, 3).shape
+    >>> draw_biases(0, (0, 0, 0), 3).shape
     (3,)
     """
-    return _numbers(_generator(seed, BIAS_STREAM, draw), (n_units,), distribution)
+    return _numbers(seed, BIAS_STREAM, layer, (n_units,), distribution)
 
 
 @dataclass(frozen=True)
@@ -132,18 +131,12 @@ class Network:
         --------
         >>> x = np.linspace(-2, 2, 50)[:, None]
         >>> penalties = Penalties(1e-3, 1e-3, None, True, False)
-        >>> weights, biases = draw_weights(0, 0, 1, 40), draw_biases(0, 0, 40)
+        >>> weights, biases = draw_weights(0, (0, 0, 0), 1, 40), draw_biases(0, (0, 0, 0), 40)
         >>> network = Network.train(x, x**2, np.ones(50), weights, biases, penalties)
         >>> bool(np.abs(network.predict(x) - x**2).max() < 0.05)
         True
         """
-        slopes, offset = solve_output_layer(
-            inputs,
-            targets,
-            ridge=penalties.linear_ridge,
-            fit_intercept=penalties.intercept,
-            sample_weight=sample_weight,
-        )
+        slopes, offset = _linear_part(inputs, targets, sample_weight, penalties)
         features = _features(inputs, weights, biases, slopes, offset, penalties.unit_norm)
         coef, intercept = solve_output_layer(
             features,
@@ -155,10 +148,57 @@ class Network:
         )
         return cls(weights, biases, slopes, offset, coef, intercept, penalties.unit_norm)
 
+    @classmethod
+    def train_path(
+        cls,
+        inputs: FloatArray,
+        targets: FloatArray,
+        sample_weight: FloatArray,
+        weights: FloatArray,
+        biases: FloatArray,
+        penalties: Penalties,
+        ridges: Sequence[float],
+    ) -> list[Network]:
+        """Train as `train` does, for several ridges of the output layer (without norm bound) at the price of one."""
+        slopes, offset = _linear_part(inputs, targets, sample_weight, penalties)
+        features = _features(inputs, weights, biases, slopes, offset, penalties.unit_norm)
+        outputs = _ridge_path(features, targets, sample_weight, ridges, penalties.intercept)
+        return [cls(weights, biases, slopes, offset, *output, penalties.unit_norm) for output in outputs]
+
     def predict(self, inputs: FloatArray) -> FloatArray:
         """Predictions of shape (n_samples, n_outputs)."""
         features = _features(inputs, self.weights, self.biases, self.slopes, self.offset, self.unit_norm)
         return features @ self.coef + self.intercept
+
+
+def _linear_part(
+    inputs: FloatArray, targets: FloatArray, sample_weight: FloatArray, penalties: Penalties
+) -> tuple[FloatArray, FloatArray]:
+    return solve_output_layer(
+        inputs,
+        targets,
+        ridge=penalties.linear_ridge,
+        fit_intercept=penalties.intercept,
+        sample_weight=sample_weight,
+    )
+
+
+def _ridge_path(
+    features: FloatArray, targets: FloatArray, sample_weight: FloatArray, ridges: Sequence[float], intercept: bool
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Ridge regressions of positive ridges from one eigendecomposition, of the smaller of the two Gram matrices."""
+    mean, target_mean = np.zeros(features.shape[1]), np.zeros(targets.shape[1])
+    if intercept:
+        mean = np.average(features, axis=0, weights=sample_weight)
+        target_mean = np.average(targets, axis=0, weights=sample_weight)
+    root = np.sqrt(sample_weight)[:, None]
+    design, response = root * (features - mean), root * (targets - target_mean)
+    tall = len(design) >= design.shape[1]
+    values, vectors = eigh(design.T @ design if tall else design @ design.T)
+    left = vectors.T @ (design.T @ response if tall else response)
+    solutions = [vectors @ (left / (np.maximum(values, 0) + ridge)[:, None]) for ridge in ridges]
+    coefs = solutions if tall else [design.T @ solution for solution in solutions]
+    return [(coef, target_mean - mean @ coef) for coef in coefs]
 
 
 def _features(

@@ -47,6 +47,10 @@ class ColumnSets:
         """Make every column a set of its own."""
         return cls(columns, np.arange(len(columns) + 1))
 
+    def with_empty(self) -> ColumnSets:
+        """Append the empty set, which stands for the selection as it is."""
+        return ColumnSets(self.columns, np.append(self.bounds, self.bounds[-1]))
+
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
@@ -102,7 +106,9 @@ class Scorer(Protocol):
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate.
 
-        With an empty S this is the loss of any set of columns, so nothing else is needed to score removals.
+        An empty g asks for S as it is. With an empty S the answer is the loss of any set of columns, so nothing else
+        is needed to score removals. All losses of one call are comparable; those of different S may be not, where a
+        predictor draws its random parts anew.
         """
 
     def fit(self, selected: IntArray) -> FittedPredictor:

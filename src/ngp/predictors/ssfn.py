@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -25,9 +25,15 @@ __all__ = ["SSFN"]
 # Samples of candidates' columns that one task gets: enough for its overhead not to count, few enough for memory and
 # for many tasks to share the work.
 CHUNK_NUMBERS = 2**15
-# Widths of the final network that are tried, as multiples of the scored one's.
-REFIT_FACTORS = (1, 2, 4, 8, 16, 32)
+CHUNKS_PER_JOB = 8
+# Sizes of the final predictor that are tried: multiples of the scored one's width and ridge, as long as training one
+# layer takes no more operations than this.
+WIDTH_FACTORS = (1, 4, 16, 32)
+RIDGE_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
+MOST_REFIT_OPERATIONS = 3e10
 REFIT_FOLDS = 5
+# Layers of the scored networks are numbered by the size of the selection; the final predictor's stand apart.
+REFIT_LAYER = 2**63
 
 
 class SSFN(BaseEstimator):  # type: ignore[misc]
@@ -35,7 +41,8 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
 
     Random ReLU units and the sign-split linear prediction feed a linear output layer that is solved for exactly, so
     that thousands of candidates can be retrained a second. The prediction is the mean over a few independent
-    random layers. All candidates of a step share their random weights: they differ by worth, not by luck.
+    random layers. All candidates of a step share their random weights, so that they differ by worth, not by luck;
+    each step has weights of its own, so that no selection is tuned to one layer's luck.
 
     Parameters
     ----------
@@ -61,8 +68,9 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     distribution : {"normal", "uniform"}, default="normal"
         Of the random weights and biases.
     refit_units : int or "auto", default="auto"
-        Width of the layers of the final predictor. ``"auto"`` goes on doubling `n_units` as long as the validation
-        loss falls (with fewer draws, so that the number of units stays until one layer is left).
+        Width of the layers of the final predictor. ``"auto"`` tries wider layers and larger ridges on the same folds
+        as long as that lowers the validation loss (with fewer draws, so that the number of units stays the same until
+        one layer is left).
 
     Examples
     --------
@@ -196,12 +204,18 @@ class SSFNScorer:
     def _equal_sizes(self, selected: IntArray, candidates: IntArray) -> FloatArray:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
         tasks = [self._shared_task(fold, selected, candidates.shape[1]) for fold in self.problem.rounds]
-        length = max(1, CHUNK_NUMBERS // (len(self.problem.X) * max(1, candidates.shape[1])))
+        length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         chunks = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(_chunk_losses)(self, tasks, selected, candidates[start : start + length]) for start in starts
         )
         return np.concatenate(chunks)
+
+    def _chunk_length(self, n_candidates: int, n_new: int) -> int:
+        """Number of candidates a task: no answer depends on it."""
+        most = CHUNK_NUMBERS // (len(self.problem.X) * max(1, n_new))
+        fair = -(-n_candidates // (CHUNKS_PER_JOB * effective_n_jobs(self.n_jobs)))
+        return max(1, min(most, fair))
 
     def _shared_task(self, fold: Round, selected: IntArray, n_new: int) -> LayerTask:
         """What all candidates of a step have in common in one round."""
@@ -213,7 +227,7 @@ class SSFNScorer:
         base = np.zeros((config.n_draws, len(fold.rows), width), self.dtype)
         slots = np.zeros((config.n_draws, n_new, width), self.dtype)
         for draw in range(config.n_draws):
-            random, biases = self.layer(draw, len(selected) + n_new, config.n_units)
+            random, biases = self.layer((draw, len(selected), 0), len(selected) + n_new, config.n_units)
             base[draw, :, : config.n_units] = inputs.T @ random[: len(selected)] + biases
             slots[draw, :, : config.n_units] = random[len(selected) :]
         linear = linear_state(
@@ -223,65 +237,74 @@ class SSFNScorer:
                          self.penalties)  # fmt: skip
 
     def layer(
-        self, draw: int, n_slots: int, n_units: int, candidate: int | None = None
+        self, number: tuple[int, int, int], n_slots: int, n_units: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Random weights and biases of one layer."""
+        """Random weights and biases of the layer (draw, size of the selection, candidate)."""
         config = self.config
-        weights = draw_weights(self.seed, draw, n_slots, n_units, config.distribution, candidate)
+        weights = draw_weights(self.seed, number, n_slots, n_units, config.distribution)
         if config.standardize and n_slots:
             weights /= np.sqrt(n_slots)
-        biases = draw_biases(self.seed, draw, n_units, config.distribution) if config.bias else np.zeros(n_units)
+        biases = draw_biases(self.seed, number, n_units, config.distribution) if config.bias else np.zeros(n_units)
         return weights, biases
 
     def fit(self, selected: IntArray) -> SSFNPredictor:
         """Train the final predictor on all rows that may train."""
         selected = np.asarray(selected, dtype=np.intp)
-        width, n_draws = self._refit_size(selected)
-        networks = self._train(selected, np.arange(self.problem.n_fit), width, n_draws)
+        width, n_draws, ridge = self._refit_size(selected)
+        networks = self._train(selected, np.arange(self.problem.n_fit), width, n_draws, [ridge])[0]
         if self.config.standardize:
             mean, scale = (values[selected] for values in self.problem.column_scales)
         else:
             mean, scale = np.zeros(len(selected)), np.ones(len(selected))
-        return SSFNPredictor(selected, mean, scale, tuple(networks), *self.target_scales)
+        return SSFNPredictor(selected, mean, scale, networks, *self.target_scales)
 
-    def _train(self, selected: IntArray, rows: IntArray, width: int, n_draws: int) -> list[Network]:
+    def _train(
+        self, selected: IntArray, rows: IntArray, width: int, n_draws: int, ridges: Sequence[float]
+    ) -> list[tuple[Network, ...]]:
+        """Networks on some rows: for each ridge one network a draw."""
         mean, scale = self.target_scales
         inputs, weights = self.inputs(selected, rows).T, self.problem.weights[rows]
-        targets = (self.problem.targets[rows] - mean) / scale
-        return [
-            Network.train(inputs, targets, weights, *self.layer(draw, len(selected), width), self.penalties)
-            for draw in range(n_draws)
-        ]
+        data = inputs, (self.problem.targets[rows] - mean) / scale, weights
+        layers = [self.layer((draw, REFIT_LAYER, 0), len(selected), width) for draw in range(n_draws)]
+        if len(ridges) == 1:
+            penalties = replace(self.penalties, ridge=ridges[0])
+            return [tuple(Network.train(*data, *layer, penalties) for layer in layers)]
+        paths = [Network.train_path(*data, *layer, self.penalties, ridges) for layer in layers]
+        return list(zip(*paths, strict=True))
 
-    def _refit_size(self, selected: IntArray) -> tuple[int, int]:
-        """Width and number of layers of the final predictor."""
+    def _refit_size(self, selected: IntArray) -> tuple[int, int, float]:
+        """Width, number and ridge of the final predictor's layers."""
         config = self.config
         if config.refit_units != "auto":
-            return config.refit_units, config.n_draws
-        best, size = np.inf, (config.n_units, config.n_draws)
-        for factor in REFIT_FACTORS:
+            return config.refit_units, config.n_draws, config.ridge
+        tunable = config.ridge > 0 and config.norm_bound is None
+        ridges = [config.ridge * factor for factor in RIDGE_FACTORS] if tunable else [config.ridge]
+        best, size = np.inf, (config.n_units, config.n_draws, config.ridge)
+        for factor in WIDTH_FACTORS:
             width, n_draws = config.n_units * factor, -(-config.n_draws // factor)
-            loss = self._refit_loss(selected, width, n_draws)
-            if loss >= best:
+            small, large = sorted([width, self.problem.n_fit])
+            if best < np.inf and small**2 * (large + 10 * small) > MOST_REFIT_OPERATIONS:
                 break
-            best, size = loss, (width, n_draws)
+            losses = self._refit_losses(selected, width, n_draws, ridges)
+            if losses.min() >= best:
+                break
+            best, size = losses.min(), (width, n_draws, ridges[int(losses.argmin())])
         return size
 
-    def _refit_loss(self, selected: IntArray, width: int, n_draws: int) -> float:
-        """Validation loss of a final predictor of some size, trained the plain way."""
+    def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:
+        """Validation losses of final predictors of one size, for each ridge."""
         rounds: Sequence[Round] = self.problem.rounds
-        if any(fold.n_folds > 2 * REFIT_FOLDS for fold in rounds):  # leave-one-out: too many networks to train
+        if sum(fold.n_folds for fold in rounds) > 2 * REFIT_FOLDS:  # leave-one-out: too many networks to train
             rounds = self._few_folds
         mean, scale = self.target_scales
-        total = weight = 0.0
+        total, weight = np.zeros(len(ridges)), 0.0
         for fold in rounds:
             for f in range(fold.n_folds):
                 rows = fold.validation(f)
-                networks = self._train(selected, fold.training(f), width, n_draws)
-                inputs = self.inputs(selected, rows).T
-                outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
-                row_weights = self.problem.weights[rows]
-                total += float(self.problem.row_losses(outputs, rows) @ row_weights)
+                inputs, row_weights = self.inputs(selected, rows).T, self.problem.weights[rows]
+                for i, networks in enumerate(self._train(selected, fold.training(f), width, n_draws, ridges)):
+                    outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
+                    total[i] += self.problem.row_losses(outputs, rows) @ row_weights
                 weight += float(row_weights.sum())
         return total / weight
 
@@ -323,7 +346,8 @@ def _redrawn(
     for i, (names, new) in enumerate(zip(candidates, columns, strict=True)):
         inputs = np.concatenate([known, new])
         for draw in range(n_draws):
-            weights, biases = scorer.layer(draw, len(inputs), n_units, candidate=int(names[0]))
+            number = (draw, len(selected), 1 + int(names[0]) if len(names) else 0)
+            weights, biases = scorer.layer(number, len(inputs), n_units)
             base[i, draw, :, :n_units] = inputs.T @ weights + biases
     return task.with_base(base)
 

@@ -1,0 +1,264 @@
+"""Problems: coded targets, scales that see no validation rows, losses that average to the total."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+
+from ngp.groups import make_groups
+from ngp.losses import LOSSES
+from ngp.problem import SCAN_COLUMNS, Problem, code_targets, detect_task, make_problem
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(3, 2, size=(40, 5))
+Y = X[:, 0] + RNG.normal(size=40)
+
+
+def problem_of(X: Any = X, y: Any = Y, **options: Any) -> Problem:
+    return make_problem(X, y, groups=make_groups(None, X.shape[1]), **options)
+
+
+# --- The task
+
+
+@pytest.mark.parametrize(
+    ("y", "task"),
+    [
+        (["a", "b", "b"], "classification"),
+        (np.array(["a", "b"], dtype=object), "classification"),
+        ([True, False], "classification"),
+        ([0, 1, 1, 0], "classification"),
+        ([0.0, 1.0, 1.0, 0.0], "classification"),
+        ([-3, 7, 7, -3], "classification"),
+        ([[0], [1], [1], [0]], "classification"),
+        (np.arange(20).repeat(2), "classification"),
+        (np.arange(21).repeat(2), "regression"),  # more than 20 values
+        ([0, 1, 2], "regression"),  # seen once each
+        (np.arange(100), "regression"),
+        ([0.0, 1.0, 1.0, 0.5], "regression"),
+        ([[0, 1], [1, 0], [1, 0], [0, 1]], "regression"),
+    ],
+)
+def test_detect_task(y: Any, task: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert detect_task(np.asarray(y)) == task
+
+
+@pytest.mark.parametrize(
+    "y", [[1, 0, 1, 1], [[1], [0], [1], [1]], ["p", "n", "p", "p"], [True, False, True, True]]
+)
+def test_two_classes_are_one_column(y: Any) -> None:
+    targets, classes = code_targets(np.asarray(y), "classification")
+    assert targets.tolist() == [[1], [0], [1], [1]]
+    assert classes is not None
+    assert classes[targets[:, 0].astype(int)].tolist() == np.ravel(y).tolist()
+
+
+@given(st.lists(st.sampled_from("abcdef"), min_size=3))
+def test_more_classes_are_a_column_each(labels: list[str]) -> None:
+    labels = [*labels, "a", "b", "c"]
+    targets, classes = code_targets(np.array(labels), "classification")
+    assert classes is not None
+    assert classes.tolist() == sorted(set(labels))
+    assert (targets.sum(axis=1) == 1).all()
+    assert set(targets.ravel()) == {0.0, 1.0}
+    assert classes[targets.argmax(axis=1)].tolist() == labels
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 1), (6, 3)])
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, float, object])
+def test_quantities_stay_as_they_are(shape: tuple[int, ...], dtype: Any) -> None:
+    y = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    targets, classes = code_targets(y, "regression")
+    assert classes is None
+    assert targets.dtype == np.float64
+    assert np.array_equal(targets, y.reshape(6, -1).astype(float))
+
+
+# --- Columns and their scales
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint8, bool])
+def test_memory_order_and_type_change_no_bit(dtype: Any) -> None:
+    values = RNG.integers(0, 2 if dtype is bool else 200, size=(50, SCAN_COLUMNS + 3)).astype(dtype)
+    plain = problem_of(values.astype(np.float64), np.arange(50.0))
+    some, rows = np.array([4, 0, SCAN_COLUMNS + 1]), np.array([7, 3, 3, 49])
+    for other in (values, np.asfortranarray(values), np.repeat(values, 2, axis=0)[::2]):
+        problem = problem_of(other, np.arange(50.0))
+        for ours, theirs in zip(problem.column_scales, plain.column_scales, strict=True):
+            assert np.array_equal(ours, theirs)
+        assert np.array_equal(problem.columns(some), values[:, some].T)
+        for kind in ("columns", "standardized"):
+            ours, theirs = (getattr(p, kind)(some, rows) for p in (problem, plain))
+            assert ours.dtype == np.float64
+            assert ours.flags.c_contiguous
+            assert np.array_equal(ours, theirs)
+
+
+def test_columns_are_copies() -> None:
+    X_before, problem = X.copy(), problem_of()
+    problem.columns(np.arange(5))[:] = 0
+    problem.standardized(np.arange(5))[:] = 0
+    assert np.array_equal(X, X_before)
+
+
+def test_scales_are_weighted_means_and_deviations() -> None:
+    counts = RNG.integers(0, 3, size=40)
+    mean, scale = problem_of(sample_weight=counts, cv=5).column_scales
+    np.testing.assert_allclose(mean, np.repeat(X, counts, axis=0).mean(axis=0))
+    np.testing.assert_allclose(scale, np.repeat(X, counts, axis=0).std(axis=0))
+
+
+def test_standardized_columns_have_mean_zero_and_deviation_one() -> None:
+    values = problem_of(1e6 + 1e-3 * X).standardized(np.arange(5))
+    np.testing.assert_allclose(values.mean(axis=1), 0, atol=1e-6)
+    np.testing.assert_allclose(values.std(axis=1), 1)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3e8, 1e-300])
+def test_constant_columns_have_scale_one(value: float) -> None:
+    constant = X.copy()
+    constant[:, 2] = value
+    problem = problem_of(constant)
+    assert problem.column_scales[1][2] == 1
+    np.testing.assert_allclose(problem.standardized(np.array([2])), 0, atol=1e-7 * abs(value))
+
+
+@pytest.mark.parametrize(
+    "cv", [0.25, [(np.arange(30), np.arange(30, 40))], [(np.arange(20), np.arange(20, 40))] * 2]
+)
+def test_scales_never_see_rows_that_only_judge(cv: Any) -> None:
+    problem = problem_of(cv=cv)
+    judges = problem.rounds[0].validation(0)
+    changed = X.copy()
+    changed[judges] = 1e3 * RNG.normal(size=(len(judges), 5))
+    for ours, theirs in zip(problem.column_scales, problem_of(changed, cv=cv).column_scales, strict=True):
+        assert np.array_equal(ours, theirs)
+    train = problem.rounds[0].training(0)
+    np.testing.assert_allclose(problem.column_scales[0], X[train].mean(axis=0))
+
+
+def test_scales_of_an_explicit_validation_set() -> None:
+    problem = problem_of(X[:30], Y[:30], cv=(1e6 * X[30:], Y[30:]))
+    np.testing.assert_allclose(problem.column_scales[0], X[:30].mean(axis=0))
+    np.testing.assert_allclose(problem.column_scales[1], X[:30].std(axis=0))
+
+
+# --- Losses in parts
+
+CVS = [
+    5,
+    0.3,
+    "loo",
+    RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    TimeSeriesSplit(3),
+    ShuffleSplit(2),
+]
+
+
+@pytest.mark.parametrize("cv", CVS, ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=5, deadline=None)
+def test_part_losses_average_to_the_total(cv: Any, loss: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, 3, size=40) + 0.5
+    problem = problem_of(y=np.arange(40) % 3, cv=cv, loss=loss, sample_weight=weights)
+    predictions = [rng.normal(size=(2, len(fold.rows), 3)) for fold in problem.rounds]
+    parts = problem.part_losses(iter(predictions))
+    assert parts.shape == (2, len(problem.part_weights))
+    assert problem.part_weights.sum() == pytest.approx(1)
+
+    rows = np.concatenate([fold.rows[fold.segments[1] :] for fold in problem.rounds])
+    judged = [values[:, fold.segments[1] :] for fold, values in zip(problem.rounds, predictions, strict=True)]
+    row_losses = LOSSES[loss](np.concatenate(judged, axis=1), problem.targets[rows])
+    expected = np.average(row_losses, axis=1, weights=weights[rows])
+    np.testing.assert_allclose((parts * problem.part_weights).sum(axis=1), expected)
+
+
+@pytest.mark.parametrize("cv", CVS, ids=str)
+def test_constant_losses_by_hand(cv: Any) -> None:
+    weights = RNG.uniform(0.5, 2, size=40)
+    problem = problem_of(cv=cv, sample_weight=weights)
+    errors, shares = [], []
+    for fold in problem.rounds:
+        for f in range(fold.n_folds):
+            train, test = fold.training(f), fold.validation(f)
+            errors.append((Y[test] - np.average(Y[train], weights=weights[train])) ** 2)
+            shares.append(weights[test])
+    expected = np.average(np.concatenate(errors), weights=np.concatenate(shares))
+    assert problem.constant_losses() @ problem.part_weights == pytest.approx(expected)
+
+
+# --- Putting a problem together
+
+
+def test_explicit_validation_set() -> None:
+    weights = np.full(30, 2.0)
+    problem = problem_of(X[:30], Y[:30], cv=(X[30:], Y[30:, None]), sample_weight=weights)
+    (fold,) = problem.rounds
+    assert problem.n_fit == 30
+    assert fold.training(0).tolist() == list(range(30))
+    assert fold.validation(0).tolist() == list(range(30, 40))
+    assert np.array_equal(problem.X, X)
+    assert np.array_equal(problem.targets[:, 0], Y)
+    assert problem.weights.tolist() == [2.0] * 30 + [1.0] * 10
+
+
+def test_a_pair_of_splits_is_no_validation_set() -> None:
+    halves = (np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))
+    uneven = (np.arange(10), np.arange(10, 40)), (np.arange(10, 40), np.arange(10))
+    for cv in (halves, uneven):
+        (fold,) = problem_of(cv=cv).rounds
+        assert [fold.validation(f).tolist() for f in range(2)] == [test.tolist() for _, test in cv]
+
+
+def test_task_and_attributes() -> None:
+    labels = np.array(["x", "y", "z", "y"] * 10)
+    problem = problem_of(y=labels, loss="hinge")
+    assert problem.classes is not None
+    assert problem.classes.tolist() == ["x", "y", "z"]
+    assert (problem.n_outputs, problem.n_columns, problem.n_fit) == (3, 5, 40)
+    assert problem_of(y=np.arange(40) % 2, task="regression").classes is None
+    assert problem_of(y=np.arange(40) // 2, task="classification").n_outputs == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"y": np.ones((40, 2)), "task": "classification"},
+            "task='classification' takes one column of classes",
+        ),
+        ({"y": np.array(["a"] * 40)}, "y holds a single class"),
+        (
+            {"loss": "hinge"},
+            "loss='hinge' is for classes, and this is a regression: use loss='squared_error'",
+        ),
+        ({"loss": "cross_entropy"}, "loss='cross_entropy' is for classes"),
+        ({"cv": (X[:, :3], Y)}, "cv=(X, y) of shapes (40, 3) and (40,) doesn't fit X with 5 columns"),
+        ({"cv": (X, Y[:9])}, "cv=(X, y) of shapes (40, 5) and (9,) doesn't fit"),
+        ({"cv": (X, np.ones((40, 2)))}, "their targets in the shape of y"),
+        ({"cv": (X[:0], Y[:0])}, "cv=(X, y) of shapes (0, 5) and (0,) doesn't fit"),
+        ({"y": np.arange(40) % 2, "cv": (X, np.full(40, 7))}, "cv holds classes that y doesn't: [7]."),
+        (
+            {"cv": [(np.arange(20), np.arange(20, 40))], "sample_weight": np.arange(40) >= 20},
+            "sample_weight is zero on all training rows of a fold",
+        ),
+        (
+            {"cv": [(np.arange(20), np.arange(20, 40))], "sample_weight": np.arange(40) < 20},
+            "sample_weight is zero on all validation rows",
+        ),
+    ],
+)
+def test_mistakes(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        problem_of(**options)
