@@ -110,9 +110,7 @@ def report(results: dict[str, Any]) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
-    parser.add_argument(
-        "--runs", type=int, default=100, help="runs of each law (the artificial data: at most 20)"
-    )
+    parser.add_argument("--runs", type=int, default=100, help="runs of each law (the artificial data: at most 20)")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
     options = parser.parse_args(arguments)
     facts = machine_facts()

@@ -82,9 +82,7 @@ def bind(
 
 def make_selector(n_features: int, n_jobs: int = -1) -> NeuralGreedyPursuit:
     predictor = SSFN(n_units=N_UNITS, n_draws=1)
-    return NeuralGreedyPursuit(
-        predictor, n_features_to_select=n_features, cv=N_FOLDS, n_jobs=n_jobs, random_state=0
-    )
+    return NeuralGreedyPursuit(predictor, n_features_to_select=n_features, cv=N_FOLDS, n_jobs=n_jobs, random_state=0)
 
 
 # ---------------------------------------------------------------- the headline
@@ -142,8 +140,7 @@ def sample_steps(order: IntArray, n_features: int, n_candidates: int) -> Steps:
     rng = np.random.default_rng(0)
     left = [np.setdiff1d(np.arange(n_features), order[:step]) for step in range(len(order))]
     return [
-        (order[:step], rng.choice(free, min(n_candidates, len(free)), replace=False))
-        for step, free in enumerate(left)
+        (order[:step], rng.choice(free, min(n_candidates, len(free)), replace=False)) for step, free in enumerate(left)
     ]
 
 
@@ -183,9 +180,7 @@ def sequential_selector(X: AnyArray, y: FloatArray, repetitions: int) -> dict[st
     model = MLPRegressor(hidden_layer_sizes=(500,), max_iter=10, random_state=0)
     n_fits = (X.shape[1] + X.shape[1] - 1) * N_FOLDS  # of the first two steps
     selectors = {
-        f"n_jobs={n_jobs}": SequentialFeatureSelector(
-            model, n_features_to_select=2, cv=N_FOLDS, n_jobs=n_jobs
-        )
+        f"n_jobs={n_jobs}": SequentialFeatureSelector(model, n_features_to_select=2, cv=N_FOLDS, n_jobs=n_jobs)
         for n_jobs in (None, -1)
     }
     with warnings.catch_warnings():
@@ -255,10 +250,7 @@ def step_table(plan: Plan) -> list[dict[str, Any]]:
 def with_peak_shares(table: list[dict[str, Any]], peak_gflops: float) -> list[dict[str, Any]]:
     return [
         row
-        | {
-            "share_of_peak": row["operations_per_candidate"]
-            / (row["microseconds_per_candidate"] * 1e3 * peak_gflops)
-        }
+        | {"share_of_peak": row["operations_per_candidate"] / (row["microseconds_per_candidate"] * 1e3 * peak_gflops)}
         for row in table
     ]
 
@@ -317,9 +309,7 @@ def run(plan: Plan) -> dict[str, Any]:
     """Measure everything."""
     peaks = [matmul_gflops(plan.peak_size)]
     results: dict[str, Any] = {"machine": machine_facts(), "plan": asdict(plan)}
-    results["memory"] = {"n_samples": 300, "n_features": plan.memory_width} | fit_memory(
-        300, plan.memory_width, 2
-    )
+    results["memory"] = {"n_samples": 300, "n_features": plan.memory_width} | fit_memory(300, plan.memory_width, 2)
     results["headline"] = headline(plan)
     results["variations"] = variations(plan)
     results["whole_fits"] = whole_fits(plan)

@@ -126,9 +126,7 @@ def test_missing_numbers_become_nan(table: Any) -> None:
 
 
 def test_unusual_numbers_of_polars() -> None:
-    table = pl.DataFrame(
-        {"a": pl.Series([1, 2], dtype=pl.Int128), "b": pl.Series([1, 2], dtype=pl.Decimal(10, 2))}
-    )
+    table = pl.DataFrame({"a": pl.Series([1, 2], dtype=pl.Int128), "b": pl.Series([1, 2], dtype=pl.Decimal(10, 2))})
     assert ColumnEncoder().fit(table).transform(table).tolist() == [[1, 1], [2, 2]]
 
 
@@ -231,8 +229,7 @@ def test_text_and_dates_are_refused(table: Any, columns: str) -> None:
 )
 def test_missing_categories_are_refused(table: Any) -> None:
     message = (
-        "X has missing values in the category columns 'b', 'c': "
-        "drop these rows, or make missing a category of its own."
+        "X has missing values in the category columns 'b', 'c': drop these rows, or make missing a category of its own."
     )
     check_error(ValueError, message, ColumnEncoder().fit, table)
     whole = pd.DataFrame({"a": [1], "b": pd.Categorical(["x"]), "c": pd.Categorical(["y"])})
@@ -259,8 +256,7 @@ def test_other_columns_than_in_fit() -> None:
         ),
         (
             table.to_numpy(),
-            "X is a ndarray, but fit saw a data frame with category columns: "
-            "pass a data frame with the same columns.",
+            "X is a ndarray, but fit saw a data frame with category columns: pass a data frame with the same columns.",
         ),
     ]
     for X, message in cases:

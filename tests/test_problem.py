@@ -52,9 +52,7 @@ def test_detect_task(y: Any, task: str) -> None:
         assert detect_task(np.asarray(y)) == task
 
 
-@pytest.mark.parametrize(
-    "y", [[1, 0, 1, 1], [[1], [0], [1], [1]], ["p", "n", "p", "p"], [True, False, True, True]]
-)
+@pytest.mark.parametrize("y", [[1, 0, 1, 1], [[1], [0], [1], [1]], ["p", "n", "p", "p"], [True, False, True, True]])
 def test_two_classes_are_one_column(y: Any) -> None:
     targets, classes = code_targets(np.asarray(y), "classification")
     assert targets.tolist() == [[1], [0], [1], [1]]
@@ -132,9 +130,7 @@ def test_constant_columns_have_scale_one(value: float) -> None:
     np.testing.assert_allclose(problem.standardized(np.array([2])), 0, atol=1e-7 * abs(value))
 
 
-@pytest.mark.parametrize(
-    "cv", [0.25, [(np.arange(30), np.arange(30, 40))], [(np.arange(20), np.arange(20, 40))] * 2]
-)
+@pytest.mark.parametrize("cv", [0.25, [(np.arange(30), np.arange(30, 40))], [(np.arange(20), np.arange(20, 40))] * 2])
 def test_scales_never_see_rows_that_only_judge(cv: Any) -> None:
     problem = problem_of(cv=cv)
     judges = problem.rounds[0].validation(0)

@@ -168,9 +168,7 @@ def test_shape_of_predictions_follows_the_targets(two_outputs: tuple[Any, Any]) 
 
 def test_random_state_decides_the_network(friedman: tuple[Any, Any]) -> None:
     X, y = friedman
-    first, again, other = (
-        SSFNRegressor(max_layers=2, random_state=seed).fit(X, y).predict(X) for seed in (0, 0, 1)
-    )
+    first, again, other = (SSFNRegressor(max_layers=2, random_state=seed).fit(X, y).predict(X) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
 
@@ -240,9 +238,7 @@ def test_recognises_digits() -> None:
         ({"norm_bound": "large"}, "'norm_bound' parameter of SSFNRegressor must be"),
     ],
 )
-def test_wrong_parameters_are_named(
-    friedman: tuple[Any, Any], parameters: dict[str, Any], message: str
-) -> None:
+def test_wrong_parameters_are_named(friedman: tuple[Any, Any], parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SSFNRegressor(**parameters).fit(*friedman)
 

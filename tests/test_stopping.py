@@ -33,6 +33,7 @@ def two_equal_folds() -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class FakeStep:
+    before: float
     loss: float
     fold_losses: npt.NDArray[np.float64]
     n_selected: int
@@ -45,8 +46,8 @@ class FakeStep:
 def path(losses: Sequence[float], spread: float = 0.0, columns_per_step: int = 1) -> list[FakeStep]:
     """Return steps with two folds, whose losses have the standard error `spread`."""
     return [
-        FakeStep(loss, np.array([loss - spread, loss + spread]), k, k * columns_per_step)
-        for k, loss in enumerate(losses)
+        FakeStep(before, loss, np.array([loss - spread, loss + spread]), k, k * columns_per_step)
+        for k, (before, loss) in enumerate(zip([float("nan"), *losses], losses, strict=False))
     ]
 
 
@@ -157,9 +158,7 @@ def test_plateau_keeps_the_smallest_within_one_standard_error() -> None:
 
 
 def test_plateau_prunes_when_candidates_run_out() -> None:
-    reason = (
-        "no candidate is left; kept is the smallest selection within 1 standard errors of the lowest loss"
-    )
+    reason = "no candidate is left; kept is the smallest selection within 1 standard errors of the lowest loss"
     assert run(Plateau(), path([10, 4.2, 4.0], spread=0.3)) == (2, Stop(reason, 1))
 
 
@@ -183,9 +182,7 @@ def test_plateau_looks_at_size_not_at_place() -> None:
 
 
 def test_plateau_with_a_single_fold() -> None:
-    steps = [
-        FakeStep(loss, np.array([loss]), k, k, np.array([1.0])) for k, loss in enumerate([3.0, 2.0, 2.5])
-    ]
+    steps = [FakeStep(loss, np.array([loss]), k, k, np.array([1.0])) for k, loss in enumerate([3.0, 2.0, 2.5])]
     message = (
         "standard_errors needs at least 2 validation folds, but there is 1: "
         "use more folds, such as cv=5, or Plateau(standard_errors=0)."

@@ -16,7 +16,7 @@ from narwhals.exceptions import DuplicateError
 
 from ngp._types import IntArray
 
-__all__ = ["ColumnEncoder"]
+__all__ = ["ColumnEncoder", "column_numbers"]
 
 Frame = nw.DataFrame[Any]
 
@@ -123,8 +123,7 @@ class ColumnEncoder:
     def _check_same_columns(self, frame: Frame) -> None:
         if len(frame.columns) != self.n_features_in_:
             raise ValueError(
-                f"X has {len(frame.columns)} columns, but fit saw {self.n_features_in_}: "
-                "pass the same columns."
+                f"X has {len(frame.columns)} columns, but fit saw {self.n_features_in_}: pass the same columns."
             )
         names = _string_names(frame)
         if self.feature_names_ is None or names is None or names == self.feature_names_:
@@ -219,3 +218,48 @@ def _numbers(frame: Frame, positions: list[int]) -> npt.NDArray[np.floating[Any]
 def _some(items: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+def column_numbers(parameter: str, columns: Any, n_features: int, names: Sequence[str] | None) -> IntArray:
+    """Column numbers from indices, names or a mask.
+
+    Parameters
+    ----------
+    parameter : str
+        What the columns were given as, for the error messages.
+    columns : sequence or None
+        Indices, names, or a boolean for each column.
+    n_features : int
+        Number of columns.
+    names : sequence of str or None
+        Their names.
+
+    Examples
+    --------
+    >>> column_numbers("fixed", ["b"], 2, ["a", "b"])
+    array([1])
+    """
+    if columns is None:
+        return np.zeros(0, dtype=np.intp)
+    values = np.asarray(columns)
+    if values.dtype == bool and values.shape == (n_features,):
+        return np.flatnonzero(values)
+    if values.dtype.kind in "OUT":
+        known = {} if names is None else {name: column for column, name in enumerate(names)}
+        unknown = [name for name in values.tolist() if name not in known]
+        if unknown:
+            raise ValueError(
+                f"{parameter} names columns that X doesn't have, {unknown[:3]}: use names or indices of X."
+            )
+        values = np.array([known[name] for name in values.tolist()], dtype=np.intp)
+    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{parameter}={columns!r} is no list of columns: give indices, names or a mask over the columns."
+        )
+    if values.size and (values.min() < 0 or values.max() >= n_features):
+        raise ValueError(
+            f"{parameter}={values.tolist()} goes beyond the {n_features} columns of X: use 0 to {n_features - 1}."
+        )
+    if len(np.unique(values)) < len(values):
+        raise ValueError(f"{parameter}={values.tolist()} names a column twice: name each once.")
+    return values.astype(np.intp)

@@ -60,9 +60,7 @@ class Groups:
         """Whether every group is one column, and no two groups are the same column."""
         if isinstance(self.columns, _Computed):
             return True
-        return (
-            all(len(c) == 1 for c in self.columns) and len({int(c[0]) for c in self.columns}) == self.n_groups
-        )
+        return all(len(c) == 1 for c in self.columns) and len({int(c[0]) for c in self.columns}) == self.n_groups
 
     def new_columns(self, group: int, selected: BoolArray) -> IntArray:
         """Return the columns of a group that are not yet selected, in the group's order.
@@ -91,9 +89,7 @@ class Groups:
         >>> groups.expand([np.array([0]), np.array([1, 2, 3])]).columns
         (array([0]), array([1, 2, 3]))
         """
-        return replace(
-            self, columns=tuple(np.concatenate([blocks[c] for c in columns]) for columns in self.columns)
-        )
+        return replace(self, columns=tuple(np.concatenate([blocks[c] for c in columns]) for columns in self.columns))
 
     def __repr__(self) -> str:
         return f"Groups({self.n_groups} groups)"
@@ -131,9 +127,7 @@ def make_groups(
     (array([0, 1]), array([1, 2]))
     """
     if feature_names is not None and len(feature_names) != n_features:
-        raise ValueError(
-            f"feature_names has {len(feature_names)} names for {n_features} columns: give one per column."
-        )
+        raise ValueError(f"feature_names has {len(feature_names)} names for {n_features} columns: give one per column.")
     names, columns = _read_groups(groups, n_features, feature_names)
     if isinstance(groups, Groups) and costs is None:
         costs = groups.costs
@@ -253,8 +247,7 @@ def _read_labels(labels: list[Any], n_features: int) -> tuple[Sequence[str], Seq
         raise TypeError(f"groups has the label {odd!r}: labels must be all integers or all strings.")
     if len(labels) != n_features:
         raise ValueError(
-            f"groups has {len(labels)} labels for {n_features} columns: "
-            "give one label per column, or lists of columns."
+            f"groups has {len(labels)} labels for {n_features} columns: give one label per column, or lists of columns."
         )
     members: dict[Any, list[int]] = {}
     for column, label in enumerate(labels):
@@ -297,9 +290,7 @@ def _read_column(where: str, member: Any, n_features: int, positions: Mapping[st
         if member in positions:
             return positions[member]
         if not positions:
-            raise ValueError(
-                f"{where} has the column name {member!r}, but X has no column names: give indices."
-            )
+            raise ValueError(f"{where} has the column name {member!r}, but X has no column names: give indices.")
         raise ValueError(f"{where} has the unknown column {member!r}: use one of {_some(list(positions))}.")
     if not _is_whole(member):
         raise TypeError(f"{where} has the column {member!r}: give columns as integer indices or as names.")
@@ -316,15 +307,11 @@ def _make_costs(costs: npt.ArrayLike | None, n_groups: int) -> FloatArray:
     except (TypeError, ValueError):
         raise TypeError(f"costs={costs!r} must be numbers, one per group.") from None
     if values.shape != (n_groups,):
-        raise ValueError(
-            f"costs has the shape {values.shape} for {n_groups} groups: give one cost per group."
-        )
+        raise ValueError(f"costs has the shape {values.shape} for {n_groups} groups: give one cost per group.")
     bad = ~((values > 0) & np.isfinite(values))
     if bad.any():
         group = int(np.argmax(bad))
-        raise ValueError(
-            f"costs[{group}]={values[group]} must be positive and finite: use 1 for an ordinary group."
-        )
+        raise ValueError(f"costs[{group}]={values[group]} must be positive and finite: use 1 for an ordinary group.")
     return values
 
 

@@ -150,9 +150,7 @@ def _feature_sets(selected: Iterable[int], truth: Iterable[int]) -> tuple[set[in
     return sets[0], sets[1]
 
 
-def _target_and_error(
-    y_true: ArrayLike, y_pred: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _target_and_error(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Targets and prediction errors in double precision, checked."""
     target, prediction = np.asarray(y_true, np.float64), np.asarray(y_pred, np.float64)
     if target.shape != prediction.shape:
@@ -160,9 +158,7 @@ def _target_and_error(
             f"y_true has shape {target.shape} and y_pred {prediction.shape}; give arrays of the same shape."
         )
     if target.ndim not in (1, 2) or target.size == 0:
-        raise ValueError(
-            f"y_true has shape {target.shape}; give (n_samples,) or (n_samples, n_outputs), not empty."
-        )
+        raise ValueError(f"y_true has shape {target.shape}; give (n_samples,) or (n_samples, n_outputs), not empty.")
     for name, array in (("y_true", target), ("y_pred", prediction)):
         if not np.isfinite(array).all():
             raise ValueError(f"{name} contains NaN or infinity; remove those samples first.")

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from ngp._types import AnyArray, FloatArray, IntArray
+from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.groups import Groups
 from ngp.losses import CLASSIFICATION_LOSSES, LOSSES
 from ngp.validation import Round, make_rounds
@@ -72,27 +72,37 @@ class Problem:
         return np.ascontiguousarray(taken.T, dtype=np.float64)
 
     @cached_property
-    def column_scales(self) -> tuple[FloatArray, FloatArray]:
+    def column_statistics(self) -> tuple[FloatArray, FloatArray]:
         """Weighted mean and standard deviation of each column over the rows that ever train.
 
-        Under K folds these are all rows; an explicit validation or hold-out set has no say. A constant column has
-        scale one.
+        Under K folds these are all rows; an explicit validation or hold-out set has no say. The deviation of a
+        constant column is exactly zero.
         """
         trains = np.zeros(len(self.X), dtype=bool)
         for part in self.rounds:
             trains[part.rows if part.n_folds > 1 else part.training(0)] = True
         weights = np.where(trains, self.weights, 0)
         weights = weights / weights.sum()
-        mean, scale = np.zeros(self.n_columns), np.ones(self.n_columns)
+        mean, deviation = np.zeros(self.n_columns), np.zeros(self.n_columns)
         for start in range(0, self.n_columns, SCAN_COLUMNS):
             chunk = np.arange(start, min(start + SCAN_COLUMNS, self.n_columns))
             values = self.columns(chunk)
             mean[chunk] = (values * weights).sum(axis=1)
             values -= mean[chunk, None]
-            deviation = np.sqrt((np.square(values, out=values) * weights).sum(axis=1))
-            varies = deviation > 1e-10 * np.abs(mean[chunk])
-            scale[chunk] = np.where(varies & (deviation > 0), deviation, 1)
-        return mean, scale
+            spread = np.sqrt((np.square(values, out=values) * weights).sum(axis=1))
+            deviation[chunk] = np.where(spread > 1e-10 * np.abs(mean[chunk]), spread, 0)
+        return mean, deviation
+
+    @cached_property
+    def varies(self) -> BoolArray:
+        """Whether a column has more than one value in the rows that ever train: a constant one can tell nothing."""
+        return self.column_statistics[1] > 0
+
+    @cached_property
+    def column_scales(self) -> tuple[FloatArray, FloatArray]:
+        """What is taken away from a column, and what it is divided by, to standardise it."""
+        mean, deviation = self.column_statistics
+        return mean, np.where(self.varies, deviation, 1)
 
     def standardized(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns as by `columns`, with mean zero and deviation one over the rows that ever train."""
@@ -175,7 +185,11 @@ def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
     (array([[1.], [0.], [1.]]), array(['a', 'b'], dtype='<U1'))
     """
     if task == "regression":
-        return np.asarray(y, dtype=np.float64).reshape(len(y), -1), None
+        try:
+            return np.asarray(y, dtype=np.float64).reshape(len(y), -1), None
+        except ValueError as error:
+            raise ValueError("task='regression' needs numbers in y: give numbers or task='classification'.") from error
+    check_classification_targets(y)
     if y.ndim == 2:
         if y.shape[1] > 1:
             raise ValueError("task='classification' takes one column of classes: y has several outputs.")
@@ -235,9 +249,7 @@ def make_problem(
     targets, classes = code_targets(y, task)
     if loss in CLASSIFICATION_LOSSES and classes is None:
         raise ValueError(f"loss={loss!r} is for classes, and this is a regression: use loss='squared_error'.")
-    rounds = make_rounds(
-        cv, X, y, classification=classes is not None, random_state=random_state, groups=cv_groups
-    )
+    rounds = make_rounds(cv, X, y, classification=classes is not None, random_state=random_state, groups=cv_groups)
     if any(weights[fold.training(f)].sum() <= 0 for fold in rounds for f in range(fold.n_folds)):
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
     if sum(fold.part_weights(weights).sum() for fold in rounds) <= 0:

@@ -140,7 +140,7 @@ def pursue(
     while True:
         if on_step:
             on_step(steps[-1])
-        names, candidates = _candidates(problem.groups, mask)
+        names, candidates = _candidates(problem, mask)
         stop = rule.check(steps, exhausted=len(candidates) == 0)
         if stop or not len(candidates):
             return _path(steps, stop)
@@ -182,9 +182,7 @@ def _start(problem: Problem, scorer: Scorer, fixed: IntArray, predictor: str) ->
     )
 
 
-def _score(
-    problem: Problem, scorer: Scorer, selected: IntArray, candidates: ColumnSets
-) -> tuple[float, Losses]:
+def _score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:
     """Loss of the selection as it is and losses of all candidates, side by side under the same conditions."""
     if not len(selected):
         return float(problem.constant_losses() @ problem.part_weights), scorer.add_losses(selected, candidates)
@@ -192,13 +190,14 @@ def _score(
     return float(losses.means[-1]), Losses(losses.parts[:-1], losses.weights)
 
 
-def _candidates(groups: Groups, mask: BoolArray) -> tuple[IntArray, ColumnSets]:
-    """Groups that would add something, and what they would add."""
-    if groups.is_single and groups.n_groups == len(mask):
-        names = np.flatnonzero(~mask)
+def _candidates(problem: Problem, selected: BoolArray) -> tuple[IntArray, ColumnSets]:
+    """Groups that would add something that varies, and the columns they would add."""
+    groups = problem.groups
+    if groups.is_single and groups.n_groups == problem.n_columns:
+        names = np.flatnonzero(problem.varies & ~selected)
         return names, ColumnSets.singles(names)
-    sets = [groups.new_columns(group, mask) for group in range(groups.n_groups)]
-    names = np.array([group for group, columns in enumerate(sets) if len(columns)], dtype=np.intp)
+    sets = [groups.new_columns(group, selected) for group in range(groups.n_groups)]
+    names = np.array([g for g, columns in enumerate(sets) if problem.varies[columns].any()], dtype=np.intp)
     return names, ColumnSets.of([sets[group] for group in names])
 
 

@@ -32,8 +32,15 @@ __all__ = [
 ]
 
 
+LOSS_IS_ZERO = "the loss is zero and cannot improve"
+
+
 class StepLike(Protocol):
     """What a stop rule reads of a step."""
+
+    @property
+    def before(self) -> float:
+        """Validation loss of the selection before the step, comparable with `loss`; unused at the start."""
 
     @property
     def loss(self) -> float:
@@ -142,10 +149,11 @@ class MaxColumns:
 class RelativeImprovement:
     r"""Stop when a further feature improves the loss too little.
 
-    A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the
-    loss after the last step that paid (at first, the loss at the start). After `patience` successive steps
-    that did not pay, the pursuit stops and they are taken back. With ``tol=0`` any improvement pays, but an
-    equal loss does not. A loss of zero stops at once, since nothing can improve on it.
+    A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the loss
+    before it (of the last selection that paid, carried along over steps that did not: small gains may add up to one
+    that pays). After `patience` successive steps that did not pay, the pursuit stops and they are taken back. With
+    ``tol=0`` any improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can
+    improve on it.
 
     Parameters
     ----------
@@ -164,14 +172,15 @@ class RelativeImprovement:
 
     def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
         """Stop after `patience` steps in a row that did not pay, and keep those before."""
-        paid = 0
-        for k, step in enumerate(steps):
-            improvement = steps[paid].loss - step.loss
-            # Multiplied out: a loss of zero is an improvement without bound, not a division by zero.
-            if improvement > 0 and improvement >= self.tol * step.loss:
-                paid = k
-        if steps[paid].loss == 0:
-            return Stop("the loss is zero and cannot improve", paid)
+        if steps[0].loss == 0:
+            return Stop(LOSS_IS_ZERO, 0)
+        paid, ratio = 0, 1.0  # how many times larger the loss was at the last step that paid
+        for k, step in enumerate(steps[1:], 1):
+            if step.loss == 0:
+                return Stop(LOSS_IS_ZERO, k)
+            ratio *= step.before / step.loss
+            if ratio > 1 and ratio - 1 >= self.tol:
+                paid, ratio = k, 1.0
         unpaid = len(steps) - 1 - paid
         if unpaid >= self.patience or (exhausted and unpaid > 0):
             improvement_asked = f"relative improvement of {self.tol:g}" if self.tol else "improvement"
@@ -263,9 +272,7 @@ class MaxFits:
         """Stop when the steps needed `n` fits or more."""
         if exhausted or sum(step.n_fits for step in steps) < self.n:
             return None
-        return Stop(
-            f"the budget of {_counted(self.n, 'fit')} is used up; the path is partial", len(steps) - 1
-        )
+        return Stop(f"the budget of {_counted(self.n, 'fit')} is used up; the path is partial", len(steps) - 1)
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,13 @@ def _sums(values: AnyArray, bounds: IntArray) -> FloatArray:
 
 
 def make_rounds(
-    cv: Any, X: AnyArray, y: AnyArray, *, classification: bool, random_state: int, groups: AnyArray | None = None
+    cv: Any,
+    X: AnyArray,
+    y: AnyArray,
+    *,
+    classification: bool,
+    random_state: int,
+    groups: AnyArray | None = None,
 ) -> tuple[Round, ...]:
     """Arrange any way of validation in rounds.
 
@@ -127,9 +133,7 @@ def make_rounds(
             raise ValueError(f"cv={cv!r} can't split these {n_samples} samples: {error}") from error
     else:
         try:
-            splits = [
-                (_row_numbers(train, n_samples), _row_numbers(test, n_samples)) for train, test in splitter
-            ]
+            splits = [(_row_numbers(train, n_samples), _row_numbers(test, n_samples)) for train, test in splitter]
         except (TypeError, ValueError, IndexError) as error:
             raise ValueError(
                 "cv must hold pairs of training and validation rows, "
@@ -153,7 +157,8 @@ def _splitter(cv: Any, y: AnyArray, classification: bool, random_state: int) -> 
     if isinstance(cv, Real) and not isinstance(cv, bool):
         if not 0 < float(cv) < 1 or not 1 <= round(float(cv) * n_samples) < n_samples:
             raise ValueError(
-                f"cv={cv} is no hold-out share of {n_samples} samples: give a number between 0 and 1 that leaves rows on both sides."
+                f"cv={cv} is no hold-out share of {n_samples} samples: "
+                "give a number between 0 and 1 that leaves rows on both sides."
             )
         counts = np.unique(y, return_counts=True)[1] if classification else np.zeros(1)
         n_test = round(float(cv) * n_samples)
@@ -162,9 +167,7 @@ def _splitter(cv: Any, y: AnyArray, classification: bool, random_state: int) -> 
         return ShuffleSplit(1, test_size=n_test, random_state=random_state)
     if hasattr(cv, "split") or isinstance(cv, Iterable):
         return cv
-    raise TypeError(
-        f"cv={cv!r} is no way of validation: give a number of folds, a share, 'loo', a splitter or splits."
-    )
+    raise TypeError(f"cv={cv!r} is no way of validation: give a number of folds, a share, 'loo', a splitter or splits.")
 
 
 def _row_numbers(rows: Any, n_samples: int) -> IntArray:

@@ -16,9 +16,7 @@ from ngp.compute.ridge import FloatArray, solve_output_layer
 SHAPES = [(40, 6, 3), (6, 40, 2), (15, 15, 1)]  # tall, wide, square: samples, features, outputs
 
 
-def draw_problem(
-    n_samples: int, n_features: int, n_outputs: int, seed: int = 0
-) -> tuple[FloatArray, FloatArray]:
+def draw_problem(n_samples: int, n_features: int, n_outputs: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n_samples, n_features)) + 2.0
     targets = features[:, :1] + rng.normal(size=(n_samples, n_outputs)) - 1.0

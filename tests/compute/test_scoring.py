@@ -131,9 +131,7 @@ def make_case(
         slots = slots[:, :0]
     vector_bytes = scoring._kernels.use(instruction_set)[1]
     padding = -case.n_units % max(1, vector_bytes // np.dtype(dtype).itemsize)
-    linear = linear_state(
-        selected, targets, weights, segments, ridge=case.linear_ridge, centred=case.intercept
-    )
+    linear = linear_state(selected, targets, weights, segments, ridge=case.linear_ridge, centred=case.intercept)
     task = LayerTask(
         segments, weights, targets.astype(dtype),
         pad(projections, padding, dtype), pad(slots, padding, dtype),
@@ -163,9 +161,7 @@ def plain_predictions(case: Case) -> Any:
                     Z /= np.linalg.norm(Z, axis=1, keepdims=True)
                 layer = np.maximum(Z, 0)
                 if case.linear:
-                    predict = plain_ridge(
-                        X[train], T[train], weights[train], case.linear_ridge, case.intercept, None
-                    )
+                    predict = plain_ridge(X[train], T[train], weights[train], case.linear_ridge, case.intercept, None)
                     Y = predict(X)
                     layer = np.hstack([layer, np.maximum(Y, 0), np.maximum(-Y, 0)])
                 predict = plain_ridge(
@@ -264,9 +260,7 @@ SINGLE_CASES = {
     "groups": Case(n_rows=1200, n_units=100, n_candidates=6),
     "groups, own base": Case(n_rows=1200, n_units=100, n_candidates=5, own_base=True, weights="real"),
     "little noise": Case(n_rows=1500, n_units=100, noise=0.01, n_selected=1, n_candidates=1),
-    "little noise, Q=3": Case(
-        n_rows=1500, n_units=100, noise=0.01, n_selected=1, n_candidates=1, n_outputs=3
-    ),
+    "little noise, Q=3": Case(n_rows=1500, n_units=100, noise=0.01, n_selected=1, n_candidates=1, n_outputs=3),
 }
 CASES = {**SINGLE_CASES, **{f"random {seed}": random_case(seed) for seed in range(40)}}
 
@@ -301,14 +295,12 @@ GAPS = {  # a weight of rounding errors; the inverse of a singular matrix plus j
 
 
 @pytest.mark.parametrize("reason", GAPS)
-def test_gaps_without_ridge(reason: str, instruction_set: str, request: pytest.FixtureRequest) -> None:
-    request.applymarker(pytest.mark.xfail(reason=reason))
+def test_gaps_without_ridge(reason: str, instruction_set: str) -> None:
     case = GAPS[reason]
     predictions = score_chunk(*make_case(case, "float64", instruction_set))
     np.testing.assert_allclose(losses(predictions, case), losses(plain_predictions(case), case), rtol=1e-9)
 
 
-@pytest.mark.xfail(reason="asks for the vector width by switching to the best instruction set")
 def test_padded_width_switches_nothing(instruction_set: str) -> None:
     if _kernels.use("")[0] == instruction_set:
         pytest.skip("nothing to switch to")

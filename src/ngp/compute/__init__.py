@@ -1,0 +1,1 @@
+"""Linear algebra, random layers and the compiled scorer: arrays in, arrays out."""

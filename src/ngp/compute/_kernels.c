@@ -111,20 +111,27 @@ static PyObject *score(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* current(): name and vector width in bytes of the instruction set in use. */
+static PyObject *current(PyObject *module, PyObject *args)
+{
+    (void)module, (void)args;
+    return Py_BuildValue("(si)", instruction_set, vector_bytes);
+}
+
 /* use(name): switches to an instruction set ("avx512", "avx2", "plain", "" for the best); returns what is in
  * use now. For tests: every path must agree with every other. */
 static PyObject *use(PyObject *module, PyObject *args)
 {
     const char *wanted;
-    (void)module;
     if (!PyArg_ParseTuple(args, "s", &wanted))
         return NULL;
     choose(wanted);
-    return Py_BuildValue("(si)", instruction_set, vector_bytes);
+    return current(module, NULL);
 }
 
 static PyMethodDef methods[] = {
     {"score", score, METH_VARARGS, "Out-of-fold predictions of a chunk of candidates."},
+    {"current", current, METH_NOARGS, "Name and vector width in bytes of the instruction set in use."},
     {"use", use, METH_VARARGS, "Choose the instruction set; returns its name and its vector width in bytes."},
     {NULL, NULL, 0, NULL},
 };

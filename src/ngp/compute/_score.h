@@ -225,9 +225,10 @@ static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
     }
     for (long i = 0; i < w->n_params; i++) {
         REAL *pivot = w->system + i * ld + i;
+        /* What is left of total minus part is no better than the rounding of the total. */
+        w->floor[i] = 8 * EPSILON * (i < own ? w->total[i * seg + i] : *pivot);
         if (!t->intercept || i != w->one)
             *pivot += ridge;
-        w->floor[i] = 4 * EPSILON * *pivot;
     }
 }
 

@@ -73,9 +73,7 @@ def solve_output_layer(
     >>> float(np.linalg.norm(coef).round(6))
     2.5
     """
-    phi, t, centre_coef, weight = _check_arguments(
-        features, targets, sample_weight, centre, ridge, norm_bound
-    )
+    phi, t, centre_coef, weight = _check_arguments(features, targets, sample_weight, centre, ridge, norm_bound)
     phi_mean, t_mean = np.zeros(phi.shape[1]), np.zeros(t.shape[1])
     if fit_intercept:
         phi, phi_mean = _centre_columns(phi, weight)
@@ -103,8 +101,7 @@ def _check_arguments(
     weight = np.ones(len(phi)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight.shape != (len(phi),) or not (weight >= 0).all() or not weight.any():
         raise ValueError(
-            f"sample_weight must hold {len(phi)} numbers, none negative and not all zero; "
-            f"got {sample_weight!r}."
+            f"sample_weight must hold {len(phi)} numbers, none negative and not all zero; got {sample_weight!r}."
         )
     shape = (phi.shape[1], t.shape[1])
     centre_coef = np.zeros(shape) if centre is None else np.asarray(centre, dtype=np.float64)
@@ -144,9 +141,7 @@ def _solve_centred(
     return _solve_by_eigenvalues(gram, phi, t, ridge, norm_bound, centre, dual)
 
 
-def _solve_by_cholesky(
-    gram: FloatArray, phi: FloatArray, t: FloatArray, ridge: float, dual: bool
-) -> FloatArray | None:
+def _solve_by_cholesky(gram: FloatArray, phi: FloatArray, t: FloatArray, ridge: float, dual: bool) -> FloatArray | None:
     """Return the plain ridge solution, or None where the matrix is numerically singular."""
     matrix = gram.copy()
     matrix.flat[:: len(matrix) + 1] += ridge
@@ -174,7 +169,7 @@ def _solve_by_eigenvalues(
 ) -> FloatArray:
     """Return (Gram + multiplier I)^-1 (phi^T t + ridge centre), the multiplier raised from ridge by need."""
     values, vectors = eigh(gram, check_finite=False)
-    kept = values > max(phi.shape) * _EPS * max(values[-1], 0.0)
+    kept = values > 10 * max(phi.shape) * _EPS * max(values[-1], 0.0)
     values, basis = values[kept], vectors[:, kept]
     if dual:  # from eigenvectors of the kernel matrix to those of the Gram matrix
         basis = phi.T @ (basis / np.sqrt(values))

@@ -32,7 +32,7 @@ def padded_width(n: int, dtype: np.dtype[np.floating]) -> int:
     >>> padded_width(102, np.dtype("float32")) % 4
     0
     """
-    lanes = max(1, _kernels.use("")[1] // dtype.itemsize)
+    lanes = max(1, _kernels.current()[1] // dtype.itemsize)
     return -(-n // lanes) * lanes
 
 
@@ -67,7 +67,13 @@ class LinearState:
 
 
 def linear_state(
-    selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray, *, ridge: float, centred: bool
+    selected: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray,
+    segments: IntArray,
+    *,
+    ridge: float,
+    centred: bool,
 ) -> LinearState:
     """Regress on the columns `selected` (k, J), for all folds at once: training sums are total minus fold sums."""
     n_columns, n_rows = selected.shape
@@ -82,9 +88,10 @@ def linear_state(
     means = inner[:, :-1, -1] / fold_weight[:, None] if centred else np.zeros((n_folds, len(design) - 1))
     moments = inner[:, :-1, :-1] - fold_weight[:, None, None] * means[:, :, None] * means[:, None, :]
     normal = moments[:, :n_columns, :n_columns]
-    # The jitter keeps repeated columns solvable where no ridge is wanted; beside any real ridge it is nothing.
-    jitter = 1e-12 * np.trace(normal, axis1=1, axis2=2)[:, None, None] + np.finfo(float).tiny
-    inverse = np.linalg.inv(normal + (ridge + jitter) * np.eye(n_columns))
+    if ridge > 0:
+        inverse = np.linalg.inv(normal + ridge * np.eye(n_columns))
+    else:  # columns may repeat each other
+        inverse = np.linalg.pinv(normal, rcond=1e-11, hermitian=True)
     slopes = inverse @ moments[:, :n_columns, n_columns:]  # (K, k, Q)
     intercepts = means[:, n_columns:] - np.einsum("fk,fkq->fq", means[:, :n_columns], slopes)
     prediction = np.einsum("fkq,kj->fqj", slopes, selected, optimize=True) + intercepts[:, :, None]

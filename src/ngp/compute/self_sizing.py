@@ -131,9 +131,7 @@ def _grow_layer(
     return Layer(weights, bias, coef, intercept), hidden, cost
 
 
-def _random_units(
-    n_inputs: int, growth: Growth, rng: np.random.RandomState
-) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _random_units(n_inputs: int, growth: Growth, rng: np.random.RandomState) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the weights and biases of one step of random units after the other, up to the largest width."""
     for start in range(0, growth.max_units, growth.units_per_step):
         n_new = min(growth.units_per_step, growth.max_units - start)

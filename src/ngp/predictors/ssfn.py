@@ -214,7 +214,7 @@ class SSFNScorer:
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
         most = CHUNK_NUMBERS // (len(self.problem.X) * max(1, n_new))
-        fair = -(-n_candidates // (CHUNKS_PER_JOB * effective_n_jobs(self.n_jobs)))
+        fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
         return max(1, min(most, fair))
 
     def _shared_task(self, fold: Round, selected: IntArray, n_new: int) -> LayerTask:
@@ -230,15 +230,11 @@ class SSFNScorer:
             random, biases = self.layer((draw, len(selected), 0), len(selected) + n_new, config.n_units)
             base[draw, :, : config.n_units] = inputs.T @ random[: len(selected)] + biases
             slots[draw, :, : config.n_units] = random[len(selected) :]
-        linear = linear_state(
-            inputs, targets, weights, fold.segments, ridge=config.linear_ridge, centred=config.bias
-        )
+        linear = linear_state(inputs, targets, weights, fold.segments, ridge=config.linear_ridge, centred=config.bias)
         return LayerTask(fold.segments, weights, targets.astype(self.dtype), base, slots, linear, config.n_units,
                          self.penalties)  # fmt: skip
 
-    def layer(
-        self, number: tuple[int, int, int], n_slots: int, n_units: int
-    ) -> tuple[FloatArray, FloatArray]:
+    def layer(self, number: tuple[int, int, int], n_slots: int, n_units: int) -> tuple[FloatArray, FloatArray]:
         """Random weights and biases of the layer (draw, size of the selection, candidate)."""
         config = self.config
         weights = draw_weights(self.seed, number, n_slots, n_units, config.distribution)
@@ -320,9 +316,7 @@ class SSFNScorer:
         )
 
 
-def _chunk_losses(
-    scorer: SSFNScorer, tasks: list[LayerTask], selected: IntArray, candidates: IntArray
-) -> FloatArray:
+def _chunk_losses(scorer: SSFNScorer, tasks: list[LayerTask], selected: IntArray, candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
     mean, scale = scorer.target_scales
 
@@ -337,7 +331,12 @@ def _chunk_losses(
 
 
 def _redrawn(
-    scorer: SSFNScorer, task: LayerTask, fold: Round, selected: IntArray, candidates: IntArray, columns: FloatArray
+    scorer: SSFNScorer,
+    task: LayerTask,
+    fold: Round,
+    selected: IntArray,
+    candidates: IntArray,
+    columns: FloatArray,
 ) -> LayerTask:
     """The task with complete pre-activations of its own for each candidate, from weights of its own."""
     n_draws, n_rows, width = task.base.shape
