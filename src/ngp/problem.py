@@ -68,8 +68,13 @@ class Problem:
 
     def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns of X as rows of a new double array, so that the samples are contiguous."""
-        taken = self.X[:, indices] if isinstance(rows, slice) else self.X[np.ix_(rows, indices)]
-        return np.ascontiguousarray(taken.T, dtype=np.float64)
+        start, stop = (indices[0], indices[-1] + 1) if len(indices) else (0, 0)
+        if stop - start == len(indices) and (np.diff(indices) == 1).all():
+            taken = self.X[:, start:stop]  # neighbours: much quicker than picking them one by one
+        else:
+            taken = self.X[:, indices]
+        values = np.array(taken.T, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
+        return values if isinstance(rows, slice) else np.take(values, rows, axis=1)
 
     @cached_property
     def column_statistics(self) -> tuple[FloatArray, FloatArray]:

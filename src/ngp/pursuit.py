@@ -113,6 +113,7 @@ def pursue(
     rule: StopRule,
     *,
     fixed: IntArray,
+    n_fixed: int | None = None,
     predictor: str = "",
     on_step: Callable[[Step], None] | None = None,
 ) -> Path:
@@ -128,12 +129,14 @@ def pursue(
         Says when to stop.
     fixed : int array
         Columns that are selected from the start.
+    n_fixed : int, optional
+        How many features they are, where that is not their number: a category is one feature of several columns.
     predictor : str
         Name of what predicts, for the record.
     on_step : callable, optional
         Called with each step as it is made.
     """
-    steps = [_start(problem, scorer, fixed, predictor)]
+    steps = [_start(problem, scorer, fixed, len(fixed) if n_fixed is None else n_fixed, predictor)]
     selected = fixed
     mask = np.zeros(problem.n_columns, dtype=bool)
     mask[fixed] = True
@@ -146,14 +149,14 @@ def pursue(
             return _path(steps, stop)
         begin = perf_counter()
         before, losses = _score(problem, scorer, selected, candidates)  # S_{k-1}, and S_{k-1} + i for all i in A
-        best = _choose(losses, before, problem.groups.costs[names])
+        best, second = _choose(losses, before, problem.groups.costs[names])
         selected = np.concatenate([selected, candidates[best]])
         mask[candidates[best]] = True
-        step = _addition(steps[-1], before, problem.groups, names, candidates, losses, best)
+        step = _addition(steps[-1], before, problem.groups, names, candidates, losses, best, second)
         steps.append(replace(step, seconds=perf_counter() - begin, predictor=predictor))
 
 
-def _start(problem: Problem, scorer: Scorer, fixed: IntArray, predictor: str) -> Step:
+def _start(problem: Problem, scorer: Scorer, fixed: IntArray, n_fixed: int, predictor: str) -> Step:
     begin = perf_counter()
     if len(fixed):
         parts = scorer.add_losses(fixed[:0], ColumnSets.of([fixed])).parts[0]
@@ -173,7 +176,7 @@ def _start(problem: Problem, scorer: Scorer, fixed: IntArray, predictor: str) ->
         runner_up_loss=float("nan"),
         seconds=perf_counter() - begin,
         n_fits=int(len(fixed) > 0),
-        n_selected=len(fixed),
+        n_selected=n_fixed,
         n_columns=len(fixed),
         fold_losses=parts,
         fold_weights=weights,
@@ -201,16 +204,21 @@ def _candidates(problem: Problem, selected: BoolArray) -> tuple[IntArray, Column
     return names, ColumnSets.of([sets[group] for group in names])
 
 
-def _choose(losses: Losses, before: float, costs: FloatArray) -> int:
-    """The candidate with the lowest loss; where costs differ, the one with the largest improvement per cost."""
+def _choose(losses: Losses, before: float, costs: FloatArray) -> tuple[int, int | None]:
+    """The two candidates with the lowest losses; where costs differ, with the largest improvements per cost."""
     means = losses.means
     if np.isnan(means).any():
         warnings.warn(f"{np.isnan(means).sum()} candidates have a loss that is no number: they lose.", stacklevel=3)
         means = np.where(np.isnan(means), np.inf, means)
-    improves = means < before
-    if improves.any() and (costs != costs[0]).any():
-        return int(np.argmax(np.where(improves, (before - means) / costs, -np.inf)))
-    return int(np.argmin(means))
+    if (costs != costs[0]).any():
+        change = means - before
+        means = np.where(change < 0, change / costs, change)
+    best = int(np.argmin(means))
+    others = np.delete(means, best)
+    if not (others < np.inf).any():
+        return best, None
+    second = int(np.argmin(others))
+    return best, second + (second >= best)
 
 
 def _addition(
@@ -221,13 +229,12 @@ def _addition(
     candidates: ColumnSets,
     losses: Losses,
     best: int,
+    second: int | None,
 ) -> Step:
     means, parts = losses.means, losses.parts[best]
     loss = float(means[best])
     all_losses = np.full(groups.n_groups, np.nan)
     all_losses[names] = means
-    others = np.where(np.arange(len(means)) == best, np.inf, means)
-    second = int(np.argmin(others)) if len(means) > 1 else None
     return Step(
         action="add",
         group=int(names[best]),
@@ -236,7 +243,7 @@ def _addition(
         before=before,
         loss=loss,
         standard_error=_standard_error(parts, losses.weights),
-        gain=(before - loss) / loss if loss > 0 else float("inf"),
+        gain=(before - loss) / loss if loss != 0 else float("inf"),
         runner_up=None if second is None else int(names[second]),
         runner_up_loss=float("nan") if second is None else float(means[second]),
         seconds=0.0,

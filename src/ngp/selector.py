@@ -13,12 +13,13 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_array, check_random_state
+from sklearn.utils._dataframe import is_polars_df
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_sample_weight,
-    check_consistent_length,
     check_is_fitted,
     validate_data,
 )
@@ -222,12 +223,15 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         cv_groups : array-like of shape (n_samples,), optional
             Groups of samples, for splitters that keep such together.
         """
+        for name, value in (("predictor", self.predictor), ("stop", self.stop)):
+            if isinstance(value, type):
+                raise TypeError(f"{name}={value.__name__} is a class: give an object, made with {value.__name__}(…).")
         data, targets = self._check_training_data(X, y)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        names = getattr(self, "feature_names_in_", None)
+        names = self.encoder_.feature_names_
         groups = make_groups(self.groups, self.n_features_in_, names, self.group_costs)
         fixed = column_numbers("fixed", self.fixed, self.n_features_in_, names)
         blocks = self.encoder_.feature_groups_
@@ -253,10 +257,13 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_columns(self, problem: Problem) -> None:
-        constant = np.flatnonzero(~problem.varies)
-        if len(constant) == problem.n_columns:
+        blocks, varies = self.encoder_.feature_groups_, problem.varies
+        if blocks is not None:
+            varies = np.array([varies[block].any() for block in blocks])
+        constant = np.flatnonzero(~varies)
+        if len(constant) == len(varies):
             raise ValueError("X has only constant columns: there is nothing to select from.")
-        if len(constant) and self.encoder_.feature_groups_ is None:
+        if len(constant):
             names = getattr(self, "feature_names_in_", None)
             some = ", ".join(f"x{c}" if names is None else str(names[c]) for c in constant[:3])
             warnings.warn(
@@ -279,6 +286,7 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             scorer,
             rule,
             fixed=fixed,
+            n_fixed=len(self.fixed_),
             predictor=type(predictor).__name__,
             on_step=_print_step if self.verbose else None,
         )
@@ -286,33 +294,23 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         if len(path.columns):
             self.predictor_ = scorer.fit(path.columns)
         else:
-            warnings.warn(
-                f"Nothing was selected ({path.reason}): no feature lowers the validation loss enough. "
-                "The prediction is constant.",
-                stacklevel=4,
-            )
+            warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=4)
             self.predictor_ = Constant.of(problem)
 
     def _check_training_data(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
         _check_feature_names(self, X, reset=True)
         self.encoder_ = ColumnEncoder().fit(X)
-        options = {"ensure_min_samples": 2, "dtype": "numeric"}
         encoded = self.encoder_.transform(X)
-        if self.encoder_.feature_groups_ is None:
-            data, targets = validate_data(self, encoded, y, multi_output=True, reset=True, **options)
-            if hasattr(X, "columns"):
-                _check_feature_names(self, X, reset=True)
-        else:
-            data = check_array(encoded, estimator=self, input_name="X", **options)
-            targets = check_array(y, ensure_2d=False, dtype=None, estimator=self, input_name="y")
-            check_consistent_length(data, targets)
+        data, targets = validate_data(self, encoded, y, multi_output=True, reset=True, ensure_min_samples=2)
+        if hasattr(X, "columns"):
+            _check_feature_names(self, X, reset=True)
             self.n_features_in_ = self.encoder_.n_features_in_
         self._single_output = targets.ndim == 1
         return data, targets
 
     def _checked_cv(self) -> Any:
         """The cv parameter, with an explicit validation set encoded and checked as X was."""
-        if not (isinstance(self.cv, tuple) and len(self.cv) == 2 and np.ndim(self.cv[0]) == 2):
+        if not (isinstance(self.cv, tuple) and len(self.cv) == 2 and len(getattr(self.cv[0], "shape", ())) == 2):
             return self.cv
         X = check_array(self.encoder_.transform(self.cv[0]), input_name="cv[0]", estimator=self)
         return X, check_array(self.cv[1], ensure_2d=False, dtype=None, input_name="cv[1]")
@@ -332,7 +330,10 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 )
             rules.append(MaxFeatures(int(number)))
         elif number is not None:
-            rules.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
+            if self.groups is None:
+                rules.append(MaxFeatures(max(1, round(float(number) * self.n_features_in_))))
+            else:
+                rules.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
         if self.stop is not None and self.tol is not None:
             raise ValueError(f"tol={self.tol} and stop={self.stop!r} are two rules for one thing: give one of them.")
         if self.stop is not None:
@@ -383,6 +384,26 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         mask: BoolArray = self.support_
         return mask
+
+    def transform(self, X: npt.ArrayLike) -> Any:
+        """Reduce X to the selected columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            All columns, as in `fit`.
+
+        Returns
+        -------
+        array or data frame of shape (n_samples, n_selected_columns)
+            A data frame where `set_output` asks for one; its columns keep their types where X is of the same kind.
+        """
+        check_is_fitted(self)
+        output = _get_output_config("transform", estimator=self)["dense"]
+        if output != "polars" or not is_polars_df(X):
+            return super().transform(X)
+        _check_feature_names(self, X, reset=False)
+        return X[:, self.get_support(indices=True).tolist()]  # type: ignore[call-overload, index]
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -438,6 +459,22 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         metric = accuracy_score if self.task_ == "classification" else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
+
+    def plot_path(self, *, ax: Any = None) -> Any:
+        """Plot the validation loss against the number of selected features (see `ngp.report.plot_path`).
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure if not given.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from ngp.report import plot_path
+
+        return plot_path(self, ax=ax)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

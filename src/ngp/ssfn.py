@@ -191,7 +191,7 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
     True
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Train the network.
 
@@ -302,7 +302,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
     True
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Train the network.
 

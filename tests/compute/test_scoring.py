@@ -298,7 +298,9 @@ GAPS = {  # a weight of rounding errors; the inverse of a singular matrix plus j
 def test_gaps_without_ridge(reason: str, instruction_set: str) -> None:
     case = GAPS[reason]
     predictions = score_chunk(*make_case(case, "float64", instruction_set))
-    np.testing.assert_allclose(losses(predictions, case), losses(plain_predictions(case), case), rtol=1e-9)
+    # Without a ridge, singular equations get the smallest ridge that can be factored, not the pseudo-inverse.
+    tolerance = 1e-4 if "dead" in reason else 1e-9
+    np.testing.assert_allclose(losses(predictions, case), losses(plain_predictions(case), case), rtol=tolerance)
 
 
 def test_padded_width_switches_nothing(instruction_set: str) -> None:

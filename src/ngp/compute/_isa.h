@@ -6,6 +6,9 @@
 #define IREAL int64_t
 #define SQRT sqrt
 #define EPSILON DBL_EPSILON
+#ifdef MAX64
+#define VMAX MAX64
+#endif
 #define NAME(x) JOIN(x, f64, ISA)
 #include "_tiles.h"
 #include "_linear.h"
@@ -14,6 +17,7 @@
 #undef IREAL
 #undef SQRT
 #undef EPSILON
+#undef VMAX
 #undef NAME
 #undef VW
 #undef vec
@@ -24,6 +28,9 @@
 #define IREAL int32_t
 #define SQRT sqrtf
 #define EPSILON FLT_EPSILON
+#ifdef MAX32
+#define VMAX MAX32
+#endif
 #define NAME(x) JOIN(x, f32, ISA)
 #include "_tiles.h"
 #include "_score.h"
@@ -31,6 +38,7 @@
 #undef IREAL
 #undef SQRT
 #undef EPSILON
+#undef VMAX
 #undef NAME
 #undef VW
 #undef vec

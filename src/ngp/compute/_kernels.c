@@ -18,22 +18,31 @@
 #define JOIN(a, b, c) JOIN_(a, b, c)
 
 #if defined(__x86_64__)
+#include <immintrin.h>
 #define ISA avx512
 #define VBYTES 64
+#define MAX32 _mm512_max_ps
+#define MAX64 _mm512_max_pd
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")
 #include "_isa.h"
 #pragma GCC pop_options
 #undef ISA
 #undef VBYTES
+#undef MAX32
+#undef MAX64
 #define ISA avx2
 #define VBYTES 32
+#define MAX32 _mm256_max_ps
+#define MAX64 _mm256_max_pd
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #include "_isa.h"
 #pragma GCC pop_options
 #undef ISA
 #undef VBYTES
+#undef MAX32
+#undef MAX64
 #endif
 
 #define ISA plain

@@ -29,7 +29,8 @@ typedef struct {
     REAL *grams;              /* (K + 1 or 2) x seg_width x seg_width */
     REAL *total;              /* seg_width x seg_width */
     REAL *lin_gram;           /* row_width x (row_width - seg_width) */
-    REAL *solution;           /* K x Q x sys_width */
+    REAL *solution;           /* K x Q x sys_width: weights of hidden units and 1, zero beyond */
+    REAL *lin_solution;       /* K x Q x n_lin: weights of the linear units */
 } NAME(Work);
 #define Work NAME(Work)
 
@@ -40,26 +41,30 @@ static inline __attribute__((always_inline)) void NAME(hidden)(
 {
     const long width = t->base_width, stride = w->row_width, n_slots = t->n_slots, J = t->linear.n_rows;
     const REAL *shift = w->shift;
-    REAL first[4];
-    for (int i = 0; i < n; i++)
-        first[i] = n_slots ? (REAL)x[i] : 0;
-    for (long c = 0; c < width; c += VW) {
-        const vec slot = n_slots ? *(const vec *)(slots + c) : (vec){0}, shifts = *(const vec *)(shift + c);
-        vec z[4];
+    if (n_slots == 1 && !t->unit_norm) { /* by far the most common case */
+        REAL first[2];
         for (int i = 0; i < n; i++)
-            z[i] = *(const vec *)(base + i * width + c) + first[i] * slot;
-        for (long a = 1; a < n_slots; a++)
+            first[i] = x[i];
+        for (long c = 0; c < width; c += VW) {
+            const vec slot = *(const vec *)(slots + c), shifts = *(const vec *)(shift + c);
             for (int i = 0; i < n; i++)
-                z[i] += (REAL)x[a * J + i] * *(const vec *)(slots + a * width + c);
-        for (int i = 0; i < n; i++)
-            if (t->unit_norm)
-                *(vec *)(row + i * stride + c) = z[i];
-            else
-                *(vec *)(row + i * stride + c) = NAME(relu)(z[i]) - shifts;
+                *(vec *)(row + i * stride + c) =
+                    NAME(relu)(*(const vec *)(base + i * width + c) + first[i] * slot) - shifts;
+        }
+        return;
     }
+    for (int i = 0; i < n; i++)
+        for (long c = 0; c < width; c += VW) {
+            vec z = *(const vec *)(base + i * width + c);
+            for (long a = 0; a < n_slots; a++)
+                z += (REAL)x[a * J + i] * *(const vec *)(slots + a * width + c);
+            if (!t->unit_norm)
+                z = NAME(relu)(z) - *(const vec *)(shift + c);
+            *(vec *)(row + i * stride + c) = z;
+        }
 }
 
-/* The same where each sample's projections are scaled to unit norm first. */
+/* What is left to do to a row's hidden units where each sample's projections are scaled to unit norm first. */
 static void NAME(normalize)(const Task *t, const Work *w, REAL *row)
 {
     vec squares = {0};
@@ -79,8 +84,8 @@ static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long 
     const REAL *base = (const REAL *)t->base + cand * t->base_stride + draw * J * width;
     const REAL *slots = (const REAL *)t->slot_weights + draw * t->n_slots * width;
     long j = from;
-    for (; j + 4 <= to; j += 4)
-        NAME(hidden)(t, w, x + j, slots, base + j * width, w->block + (j - from) * stride, 4);
+    for (; j + 2 <= to; j += 2)
+        NAME(hidden)(t, w, x + j, slots, base + j * width, w->block + (j - from) * stride, 2);
     for (; j < to; j++)
         NAME(hidden)(t, w, x + j, slots, base + j * width, w->block + (j - from) * stride, 1);
     for (j = from; j < to; j++) {
@@ -99,7 +104,7 @@ static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long 
  * the first rows spares the Gram matrix its one huge eigenvalue, which single precision would pay for. */
 static void NAME(find_shift)(const Task *t, Work *w, long cand, long draw)
 {
-    const long n = MIN(t->linear.n_rows, BLOCK_ROWS);
+    const long n = MIN(t->linear.n_rows, SHIFT_ROWS);
     memset(w->shift, 0, t->base_width * sizeof(REAL));
     if (!t->intercept)
         return;
@@ -159,6 +164,16 @@ static void NAME(sum_segments)(const Task *t, Work *w)
             }
 }
 
+/* relu(y) and, `apart` further on, relu(-y), into one column each of rows that are `width` wide. */
+static void NAME(split_signs)(const double *y, REAL *rows, long width, long apart, long from, long to)
+{
+    for (long j = from; j < to; j++) {
+        const REAL value = y[j], up = value > 0 ? value : 0;
+        rows[j * width] = up;
+        rows[j * width + apart] = up - value;
+    }
+}
+
 /* The parts of the rows that no draw changes: 1, targets, linear units. */
 static void NAME(fill_tail)(const Task *t, Work *w, long cand)
 {
@@ -178,16 +193,11 @@ static void NAME(fill_tail)(const Task *t, Work *w, long cand)
     for (long fold = 0; fold < lin->n_folds; fold++)
         for (long q = 0; q < Q; q++) {
             const double *y = w->y + (fold * Q + q) * J;
-            const long plus = w->lin + fold * w->n_lin + q - w->tail_first;
             const long first = lin->segments[fold + 1], last = lin->segments[fold + 2];
-            for (long j = 0; j < J; j++) {
-                const REAL value = y[j], up = value > 0 ? value : 0, down = value < 0 ? -value : 0;
-                const int judges = j >= first && j < last;
-                w->tail[j * width + plus] = judges ? 0 : up;
-                w->tail[j * width + plus + Q] = judges ? 0 : down;
-                if (judges)
-                    w->own_lin[j * w->n_lin + q] = up, w->own_lin[j * w->n_lin + Q + q] = down;
-            }
+            REAL *tail = w->tail + w->lin + fold * w->n_lin + q - w->tail_first, *own = w->own_lin + q;
+            NAME(split_signs)(y, tail, width, Q, 0, first);
+            NAME(split_signs)(y, own, w->n_lin, Q, first, last); /* in `tail` these stay zero */
+            NAME(split_signs)(y, tail, width, Q, last, J);
         }
 }
 
@@ -282,27 +292,67 @@ static void NAME(solve_fold)(const Task *t, Work *w, long fold)
     }
 }
 
+/* The most common case of `predict_rows`, without a detour through the block: the shift has become a constant. */
+static void NAME(predict_single)(const Task *t, Work *w, long cand, long draw, long fold, long from, long to)
+{
+    const long J = t->linear.n_rows, width = t->base_width, n_lin = w->n_lin;
+    const double *x = t->columns + cand * J;
+    const REAL *base = (const REAL *)t->base + cand * t->base_stride + draw * J * width;
+    const REAL *slots = (const REAL *)t->slot_weights + draw * width;
+    const REAL *o = w->solution + fold * w->sys_width, *lin_o = w->lin_solution + fold * n_lin;
+    const REAL share = (REAL)1 / t->n_draws;
+    REAL *out = (REAL *)t->out + cand * J, weights[width], constant = t->intercept ? o[w->one] : 0;
+    for (long h = 0; h < width; h++) {
+        weights[h] = h < t->n_hidden ? o[h] : 0;
+        constant -= w->shift[h] * weights[h];
+    }
+    for (long j = from; j < to; j++) {
+        const REAL value = x[j];
+        vec acc = {0};
+        for (long c = 0; c < width; c += VW)
+            acc += NAME(relu)(*(const vec *)(base + j * width + c) + value * *(const vec *)(slots + c))
+                 * *(const vec *)(weights + c);
+        REAL sum = constant + NAME(lane_sum)(acc);
+        for (long a = 0; a < n_lin; a++)
+            sum += w->own_lin[j * n_lin + a] * lin_o[a];
+        out[j] += share * sum;
+    }
+}
+
 /* Adds the predictions of some of the fold's own rows, which its output weights have never seen. */
 static void NAME(predict_rows)(const Task *t, Work *w, long cand, long draw, long fold, long from, long to)
 {
-    const long Q = t->linear.n_outputs, own = w->target;
+    const long Q = t->linear.n_outputs, own = w->target, n_lin = w->n_lin, stride = w->row_width;
+    const REAL share = (REAL)1 / t->n_draws;
     REAL *out = (REAL *)t->out + cand * t->linear.n_rows * Q;
+    if (Q == 1 && t->n_slots == 1 && !t->unit_norm) {
+        NAME(predict_single)(t, w, cand, draw, fold, from, to);
+        return;
+    }
     NAME(fill)(t, w, cand, draw, from, to);
-    for (long j = from; j < to; j++) {
-        const REAL *row = w->block + (j - from) * w->row_width, *lin = w->own_lin + j * w->n_lin;
-        for (long q = 0; q < Q; q++) {
-            const REAL *o = w->solution + (fold * Q + q) * w->sys_width;
+    for (long q = 0; q < Q; q++) {
+        const REAL *o = w->solution + (fold * Q + q) * w->sys_width, *lin_o = w->lin_solution + (fold * Q + q) * n_lin;
+        for (long j = from; j < to; j++) {
+            const REAL *row = w->block + (j - from) * stride, *lin = w->own_lin + j * n_lin;
             vec acc = {0};
-            long c = 0;
-            for (; c + VW <= own; c += VW)
+            for (long c = 0; c < own; c += VW)
                 acc += *(const vec *)(row + c) * *(const vec *)(o + c);
             REAL sum = NAME(lane_sum)(acc);
-            for (; c < own; c++)
-                sum += row[c] * o[c];
-            for (long a = 0; a < w->n_lin; a++)
-                sum += lin[a] * o[own + a];
-            out[j * Q + q] += sum / t->n_draws;
+            for (long a = 0; a < n_lin; a++)
+                sum += lin[a] * lin_o[a];
+            out[j * Q + q] += share * sum;
         }
+    }
+}
+
+/* Sets the weights of the linear units apart: what stands in their place in a row belongs to other columns. */
+static void NAME(split_solution)(const Task *t, Work *w, long fold)
+{
+    for (long q = 0; q < t->linear.n_outputs; q++) {
+        const long i = fold * t->linear.n_outputs + q;
+        REAL *o = w->solution + i * w->sys_width;
+        memcpy(w->lin_solution + i * w->n_lin, o + w->target, w->n_lin * sizeof(REAL));
+        memset(o + w->target, 0, (w->sys_width - w->target) * sizeof(REAL));
     }
 }
 
@@ -345,6 +395,7 @@ static size_t NAME(lay_out)(const Task *t, Work *group, long n, char *memory)
         TAKE(total, w->seg_width * w->seg_width);
         TAKE(lin_gram, w->row_width * (w->row_width - w->seg_width));
         TAKE(solution, K * Q * w->sys_width);
+        TAKE(lin_solution, K * Q * w->n_lin);
     }
 #undef TAKE
 #undef PAD
@@ -379,6 +430,7 @@ static void NAME(score_group)(const Task *t, Work *group, long first, long n)
                                        w->grams + area, 0);
                 }
                 NAME(solve_fold)(t, w, fold);
+                NAME(split_solution)(t, w, fold);
             }
         }
         for (long fold = 0; fold < K; fold++)

@@ -36,8 +36,11 @@ typedef struct {
     void *out;                /* n_candidates x J x Q: means over the draws */
 } Task;
 
-/* Rows that are filled and multiplied together: a block of them fits the first-level cache. */
-#define BLOCK_ROWS 64
+/* Rows that are filled and multiplied together: they stay in the second-level cache, and there are enough of them
+ * for the Gram matrix, which is read and written once a block, not to count. */
+#define BLOCK_ROWS 192
+/* Rows whose mean the hidden units are shifted by. */
+#define SHIFT_ROWS 64
 
 /* Candidates that are worked on together once `base` has outgrown the second-level cache. */
 #define GROUP_SIZE 4

@@ -14,15 +14,28 @@ typedef IREAL ivec __attribute__((vector_size(VBYTES), aligned(sizeof(REAL)), ma
 
 static inline vec NAME(relu)(vec z)
 {
+#ifdef VMAX
+    return VMAX(z, (vec){0}); /* one instruction, which the compiler doesn't find by itself */
+#else
     return (vec)((ivec)z & (z > (vec){0}));
+#endif
 }
 
+/* Sum of the lanes, halving the vector down to 16 bytes: the same order of additions for every call. */
 static inline REAL NAME(lane_sum)(vec v)
 {
-    for (int half = VW / 2; half > 0; half /= 2)
-        for (int lane = 0; lane < half; lane++)
-            v[lane] += v[lane + half];
-    return v[0];
+    typedef REAL quarter __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
+    union {
+        vec whole;
+        quarter parts[VBYTES / 16];
+    } u = {v};
+#if VBYTES == 64
+    u.parts[0] = (u.parts[0] + u.parts[2]) + (u.parts[1] + u.parts[3]);
+#elif VBYTES == 32
+    u.parts[0] = u.parts[0] + u.parts[1];
+#endif
+    const quarter q = u.parts[0];
+    return sizeof(REAL) == 8 ? q[0] + q[1] : (q[0] + q[2 % (16 / sizeof(REAL))]) + (q[1] + q[3 % (16 / sizeof(REAL))]);
 }
 
 /* C[r, :] += sign * sum_j P[j, r] * V[j, :] for r = 0 .. VW-1, one vector of columns. */

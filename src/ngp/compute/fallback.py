@@ -1,7 +1,7 @@
 """The compiled scorer once more, in plain numpy: for machines without a compiler, and for reading.
 
-`score`, `use` and `current` stand in for the compiled functions of the same names. Where those share sums between folds,
-and regressions between candidates, these train every network anew, on its own rows, in float64.
+`score`, `use` and `current` stand in for the compiled functions of the same names. Where those share sums between
+folds, and regressions between candidates, these train every network anew, on its own rows, in float64.
 """
 
 from __future__ import annotations

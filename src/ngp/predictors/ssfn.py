@@ -24,7 +24,7 @@ __all__ = ["SSFN"]
 
 # Samples of candidates' columns that one task gets: enough for its overhead not to count, few enough for memory and
 # for many tasks to share the work.
-CHUNK_NUMBERS = 2**15
+CHUNK_NUMBERS = 2**18
 CHUNKS_PER_JOB = 8
 # Sizes of the final predictor that are tried: multiples of the scored one's width and ridge, as long as training one
 # layer takes no more operations than this.

@@ -1,0 +1,276 @@
+"""The demonstration: ``python -m ngp.demo`` selects features on two data sets that come with scikit-learn.
+
+It prints what it does, and writes the same as ``report.md``, with pictures where matplotlib is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.linear_model import RidgeCV
+from sklearn.metrics import r2_score
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ngp import NeuralGreedyPursuit
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.groups import image_windows
+from ngp.pursuit import Step
+from ngp.report import plot_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["main"]
+
+SEED = 0
+N_NOISE = 90
+WINDOW, N_WINDOWS = 2, 6
+N_RESAMPLES = 1000
+
+
+class Data(NamedTuple):
+    """Rows to learn from, rows held out, and the names of the columns."""
+
+    X: FloatArray
+    y: AnyArray
+    X_test: FloatArray
+    y_test: AnyArray
+    names: list[str]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run both parts, print them, and write the report."""
+    parser = ArgumentParser(prog="python -m ngp.demo", description="Select features on two small data sets.")
+    parser.add_argument("--out", type=Path, default=Path("demo-report"), help="folder of the report (%(default)s)")
+    folder: Path = parser.parse_args(argv).out
+    folder.mkdir(parents=True, exist_ok=True)
+    has_matplotlib = find_spec("matplotlib") is not None
+    report = ["# Neural Greedy Pursuit: a demonstration"]
+    print(report[0])
+    for picture, show in (("path.png", show_diabetes), ("pixels.png", show_digits)):
+        text, draw = show()
+        print(f"\n{text}", flush=True)
+        report.append(text)
+        if has_matplotlib:
+            write_picture(folder / picture, draw)
+            report.append(f"![{picture}]({picture})")
+    write_whole(folder / "report.md", "\n\n".join(report).encode() + b"\n")
+    if not has_matplotlib:
+        print("\nNo pictures, since matplotlib is not installed: pip install neural-greedy-pursuit[plot].")
+    print(f"\nReport: {folder / 'report.md'}")
+
+
+def noisy_diabetes() -> Data:
+    """Diabetes data with noise columns: shuffled copies of the real ones, then normal numbers, half and half."""
+    bunch = load_diabetes()
+    real, rng = bunch.data, np.random.default_rng(SEED)
+    shuffled = [rng.permutation(real[:, i % real.shape[1]]) for i in range(N_NOISE // 2)]
+    normal = rng.normal(size=(len(real), N_NOISE - len(shuffled)))
+    X = np.column_stack([real, *shuffled, normal])
+    names = [*bunch.feature_names, *(f"noise{i}" for i in range(N_NOISE))]
+    X, X_test, y, y_test = train_test_split(X, bunch.target, test_size=1 / 3, random_state=SEED)
+    return Data(X, y, X_test, y_test, names)
+
+
+def digit_images() -> Data:
+    """Images of 8 × 8 pixels."""
+    X, y = load_digits(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=1 / 3, random_state=SEED, stratify=y)
+    return Data(X, y, X_test, y_test, [f"pixel {i}" for i in range(X.shape[1])])
+
+
+def show_diabetes() -> tuple[str, Callable[[Figure], None]]:
+    """Ten real columns among noise: the selector with nothing but a seed."""
+    data = noisy_diabetes()
+    begin = perf_counter()
+    selector = NeuralGreedyPursuit(random_state=SEED).fit(data.X, data.y)
+    seconds = perf_counter() - begin
+    steps = [step if step.group is None else replace(step, name=data.names[step.group]) for step in selector.path_]
+    n_real = len(data.names) - N_NOISE
+    chosen = [data.names[column] for column in selector.order_]
+    text = f"""## Diabetes: {n_real} real columns among {N_NOISE} of noise
+
+{len(data.X)} patients to learn from, {len(data.X_test)} held out; the target is the progress of the disease in a year.
+Half of the noise columns are shuffled copies of real ones, half are normal numbers.
+
+    NeuralGreedyPursuit(random_state={SEED}).fit(X, y)
+
+{steps_table(steps)}
+
+Selected: {", ".join(chosen) or "nothing"}. Noise columns among them: {(selector.order_ >= n_real).sum()} of {N_NOISE}.
+Why it stopped: {selector.stop_reason_}.
+{speed(selector, seconds)}
+
+R² on the held-out rows, ± its standard error over {N_RESAMPLES} resamples of them:
+
+{table(["predictor", "columns", "R²"], regression_scores(data, selector))}"""
+
+    def draw(figure: Figure) -> None:
+        plot_path(steps, ax=figure.add_subplot())
+
+    return text, draw
+
+
+def regression_scores(data: Data, selector: NeuralGreedyPursuit) -> list[list[str]]:
+    """R² of a linear and of the non-linear predictor, with all columns and with the selected ones."""
+    few = selector.support_
+    every, some = f"all {len(data.names)}", f"the {selector.support_.sum()} selected"
+    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 25)))
+    return [
+        ["ridge regression", every, r2(data, ridge.fit(data.X, data.y).predict(data.X_test))],
+        ["ridge regression", some, r2(data, ridge.fit(data.X[:, few], data.y).predict(data.X_test[:, few]))],
+        ["the network", every, r2(data, all_columns(data).predict(data.X_test))],
+        ["the network", some, r2(data, selector.predict(data.X_test))],
+    ]
+
+
+def show_digits() -> tuple[str, Callable[[Figure], None]]:
+    """Windows of pixels: groups of columns that enter together."""
+    data = digit_images()
+    windows = image_windows((8, 8), WINDOW)
+    selector = NeuralGreedyPursuit(groups=windows, n_features_to_select=N_WINDOWS, random_state=SEED)
+    begin = perf_counter()
+    quiet_fit(selector, data)
+    seconds = perf_counter() - begin
+    n_pixels = int(selector.support_.sum())
+    rows = [
+        [f"all {len(data.names)}", accuracy(data, all_columns(data).predict(data.X_test))],
+        [f"{n_pixels} in {N_WINDOWS} windows", accuracy(data, selector.predict(data.X_test))],
+    ]
+    text = f"""## Digits: {N_WINDOWS} of {windows.n_groups} windows of an image
+
+{len(data.X)} images of 8 × 8 pixels to learn from, {len(data.X_test)} held out; ten classes.
+A candidate is a window of {WINDOW} × {WINDOW} pixels.
+
+    windows = ngp.groups.image_windows((8, 8), {WINDOW})
+    NeuralGreedyPursuit(groups=windows, n_features_to_select={N_WINDOWS}, random_state={SEED}).fit(X, y)
+
+{steps_table(selector.path_)}
+
+{speed(selector, seconds)}
+
+Accuracy of the network on the held-out images, ± its standard error:
+
+{table(["pixels", "accuracy"], rows)}"""
+    return text, lambda figure: draw_windows(figure, data, windows.columns, selector.order_)
+
+
+def quiet_fit(selector: NeuralGreedyPursuit, data: Data) -> None:
+    """Fit, and don't warn of the pixels at the border that are the same in all images."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X has .* constant columns")
+        selector.fit(data.X, data.y)
+
+
+def all_columns(data: Data) -> NeuralGreedyPursuit:
+    """Train the same network on all columns: they are fixed, and none is left to select."""
+    n = len(data.names)
+    selector = NeuralGreedyPursuit(fixed=range(n), n_features_to_select=n, random_state=SEED)
+    quiet_fit(selector, data)
+    return selector
+
+
+def r2(data: Data, predictions: FloatArray) -> str:
+    """R² on the held-out rows and its standard error, by resampling them."""
+    rng = np.random.default_rng(SEED)
+    draws = rng.integers(len(data.y_test), size=(N_RESAMPLES, len(data.y_test)))
+    error = np.std([r2_score(data.y_test[rows], predictions[rows]) for rows in draws])
+    return f"{r2_score(data.y_test, predictions):.3f} ± {error:.3f}"
+
+
+def accuracy(data: Data, predictions: AnyArray) -> str:
+    """Share of the held-out rows that are predicted right, and its standard error."""
+    share = float(np.mean(predictions == data.y_test))
+    error = np.sqrt(share * (1 - share) / len(data.y_test))
+    return f"{share:.1%} ± {error:.1%}"
+
+
+def steps_table(steps: Sequence[Step]) -> str:
+    """One row a step: what was added, the validation loss, the gain, the runner-up's loss, whether it was kept."""
+    rows = []
+    digits = max(0, 1 - int(np.floor(np.log10(np.median([step.standard_error for step in steps])))))
+    for number, step in enumerate(steps):
+        first = step.action == "start"
+        name = "(constant prediction)" if first else step.name if step.kept else f"{step.name} (taken back)"
+        loss = f"{step.loss:.{digits}f} ± {step.standard_error:.{digits}f}"
+        others = ["", ""] if first else [f"{step.gain:.1%}", f"{step.runner_up_loss:.{digits}f}"]
+        rows.append([str(number), name, loss, *others])
+    return table(["step", "feature", "loss ± se", "gain", "runner-up's loss"], rows)
+
+
+def speed(selector: NeuralGreedyPursuit, seconds: float) -> str:
+    """How long it took, and how many candidates were retrained a second."""
+    n_fits, search = (sum(getattr(step, what) for step in selector.path_) for what in ("n_fits", "seconds"))
+    return (
+        f"Time: {seconds:.1f} s, of which the search took {search:.1f} s and the final predictor the rest. The search "
+        f"retrained {n_fits:,} candidates,\n{n_fits / search:,.0f} a second, each for 5 folds with 8 random layers."
+    )
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """Format a Markdown table that reads well in a terminal too."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = [header, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        f"| {' | '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} |" for line in lines
+    )
+
+
+def draw_windows(figure: Figure, data: Data, windows: Sequence[IntArray], order: IntArray) -> None:
+    """Show the mean image with the selected windows in their order, and what is left of one image of each digit."""
+    chosen = np.zeros(64, dtype=bool)
+    chosen[np.concatenate([windows[window] for window in order])] = True
+    figure.set_size_inches(8.0, 2.8)
+    figure.suptitle(f"The selected windows, in order, and what the predictor sees: {chosen.sum()} of 64 pixels")
+    grid = figure.add_gridspec(2, 7)
+    mean = figure.add_subplot(grid[:, :2])
+    mean.imshow(data.X.mean(axis=0).reshape(8, 8), cmap="gray_r")
+    mean.set_axis_off()
+    for rank, window in enumerate(order, 1):
+        row, column = divmod(int(windows[window].min()), 8)
+        box = {"boxstyle": "square,pad=0.2", "facecolor": "#D55E00", "edgecolor": "none"}
+        mean.text(column + 0.5, row + 0.5, str(rank), color="white", ha="center", va="center", bbox=box)
+    for digit in range(10):
+        axes = figure.add_subplot(grid[digit // 5, 2 + digit % 5])
+        axes.imshow(data.X_test[np.argmax(data.y_test == digit)].reshape(8, 8), cmap="gray_r", vmin=0, vmax=16)
+        axes.imshow(np.ma.masked_where(chosen, np.ones(64)).reshape(8, 8), cmap="Blues", vmin=0, vmax=2, alpha=0.85)
+        axes.set_axis_off()
+
+
+def write_picture(path: Path, draw: Callable[[Figure], None]) -> None:
+    """Draw without a window, and write the picture whole or not at all."""
+    from io import BytesIO
+
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+    draw(figure)
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    write_whole(path, picture.getvalue())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside, then rename: nothing half-written ever replaces something whole."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main()

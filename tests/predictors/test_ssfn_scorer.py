@@ -1,0 +1,332 @@
+"""SSFN's batched losses against the plainest loop: train each network anew, predict, average the losses."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+from threadpoolctl import threadpool_limits
+
+from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
+from ngp.groups import make_groups
+from ngp.predictors import SSFN, ColumnSets, ssfn
+from ngp.predictors.ssfn import REFIT_LAYER, SSFNScorer
+from ngp.problem import Problem, make_problem
+
+N_COLUMNS = 7
+SELECTED = np.array([4, 1])
+CANDIDATES = ColumnSets.of([[0], [2], [3, 5], [], [6], [6, 2, 0]])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    with threadpool_limits(1):  # more are slow on matrices this small
+        yield
+
+
+def make_data(kind: str, n_rows: int = 48, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, N_COLUMNS)) * rng.uniform(0.5, 3, size=N_COLUMNS) + rng.normal(size=N_COLUMNS)
+    signal = np.tanh(X[:, [0, 1, 6]] @ rng.normal(size=(3, 3)) / 2) + 0.4 * rng.normal(size=(n_rows, 3))
+    y = {
+        "regression": 5 + 3 * signal[:, 0],
+        "outputs": 5 + 3 * signal,
+        "binary": np.where(signal[:, 0] > 0, "yes", "no"),
+        "classes": np.array(["a", "b", "c"])[signal.argmax(axis=1)],
+    }[kind]
+    return X, y
+
+
+def make_case(
+    kind: str = "regression", cv: Any = 3, loss: str = "squared_error", weighted: bool = False, X: Any = None
+) -> Problem:
+    data, y = make_data(kind)
+    weights = np.random.default_rng(1).integers(0, 4, size=len(y)) / 2 if weighted else None
+    if isinstance(cv, str) and cv == "explicit":
+        cv = make_data(kind, n_rows=20, seed=2)
+    task = "regression" if kind in ("regression", "outputs") else "classification"
+    X = data if X is None else X
+    groups = make_groups(None, X.shape[1])
+    return make_problem(X, y, groups=groups, task=task, cv=cv, loss=loss, sample_weight=weights, random_state=3)
+
+
+def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> SSFNScorer:
+    config = SSFN(**{"n_units": 12, "n_draws": 2, **settings})
+    return config.bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype)
+
+
+def scaled_by_hand(problem: Problem, config: SSFN) -> tuple[Any, Any, Any]:
+    """Inputs, mean and deviation of the targets."""
+    X, T, weights = problem.X, problem.targets, problem.weights
+    ever_train = sorted({int(row) for fold in problem.rounds for f in range(fold.n_folds) for row in fold.training(f)})
+    if config.standardize:
+        mean = np.average(X[ever_train], axis=0, weights=weights[ever_train])
+        variance = np.average((X[ever_train] - mean) ** 2, axis=0, weights=weights[ever_train])
+        X = (X - mean) / np.sqrt(variance)
+    T, weights = T[: problem.n_fit], weights[: problem.n_fit]
+    centre = np.average(T, axis=0, weights=weights) if config.bias else np.zeros(T.shape[1])
+    spread = np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights)) if config.standardize else 1.0
+    return X, centre, spread
+
+
+def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
+    """Loss of a single sample."""
+    if name == "squared_error":
+        return float(np.mean((prediction - target) ** 2))
+    if len(target) == 1:
+        prediction = np.array([1 - prediction[0], prediction[0]])
+        target = np.array([1 - target[0], target[0]])
+    true = int(np.argmax(target))
+    if name == "cross_entropy":
+        likely = np.clip(prediction, 1e-3, 1)
+        return float(-np.log(likely[true] / likely.sum()))
+    return float(max(0.0, 1 - prediction[true] + max(np.delete(prediction, true))))
+
+
+def losses_by_hand(scorer: SSFNScorer, selected: Any, new: Any) -> tuple[float, Any]:
+    """The loss of one candidate and its parts, one network after the other."""
+    problem, config = scorer.problem, scorer.config
+    X, centre, spread = scaled_by_hand(problem, config)
+    columns = [*selected, *new]
+    bound = 2 * np.sqrt(2 * problem.n_outputs) if config.norm_bound == "auto" else config.norm_bound
+    penalties = Penalties(config.ridge, config.linear_ridge, bound, config.bias, config.unit_norm)
+    candidate = 1 + int(new[0]) if config.redraw and len(new) else 0
+    parts, all_losses, all_weights = [], [], []
+    for fold in problem.rounds:
+        losses = dict.fromkeys(fold.rows.tolist(), 0.0)
+        for f in range(fold.n_folds):
+            train, judge = fold.training(f), fold.validation(f)
+            outputs = []
+            for draw in range(config.n_draws):
+                layer = scorer.layer((draw, len(selected), candidate), len(columns), config.n_units)
+                targets = (problem.targets[train] - centre) / spread
+                network = Network.train(X[train][:, columns], targets, problem.weights[train], *layer, penalties)
+                outputs.append(network.predict(X[judge][:, columns]) * spread + centre)
+            for row, prediction in zip(judge.tolist(), np.mean(outputs, axis=0), strict=True):
+                losses[row] = loss_by_hand(problem.loss, prediction, problem.targets[row])
+                all_losses.append(losses[row])
+                all_weights.append(problem.weights[row])
+        for first, last in pairwise(fold.parts):
+            rows = fold.rows[first:last].tolist()
+            total = sum(problem.weights[row] * losses[row] for row in rows)
+            parts.append(total / max(problem.weights[rows].sum(), 1e-300))
+    return float(np.average(all_losses, weights=all_weights)), np.array(parts)
+
+
+def largest_difference(scorer: SSFNScorer, selected: Any = SELECTED, candidates: ColumnSets = CANDIDATES) -> float:
+    losses = scorer.add_losses(selected, candidates)
+    worst = 0.0
+    for i in range(len(candidates)):
+        expected, parts = losses_by_hand(scorer, selected, candidates[i])
+        worst = max(worst, abs(losses.means[i] - expected) / expected)
+        difference = losses.weights * np.abs(losses.parts[i] - parts) / expected
+        worst = max(worst, float(difference.max()))
+    return worst
+
+
+CLASS_LOSSES = ("squared_error", "cross_entropy", "hinge")
+PROBLEMS = {
+    "regression": {},
+    "several outputs": {"kind": "outputs"},
+    "sample weights": {"weighted": True},
+    "several outputs, sample weights": {"kind": "outputs", "weighted": True},
+    **{f"binary, {loss}": {"kind": "binary", "loss": loss} for loss in CLASS_LOSSES},
+    **{f"classes, {loss}": {"kind": "classes", "loss": loss} for loss in CLASS_LOSSES},
+    "classes, weights, hinge": {"kind": "classes", "loss": "hinge", "weighted": True},
+    "repeated folds": {"cv": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)},
+    "ShuffleSplit": {"cv": ShuffleSplit(3, test_size=0.3, random_state=0), "weighted": True},
+    "TimeSeriesSplit": {"cv": TimeSeriesSplit(3)},
+    "PredefinedSplit": {"cv": PredefinedSplit(np.arange(48) % 4 - 1)},
+    "uneven folds": {"cv": KFold(7), "kind": "outputs"},
+    "hold-out share": {"cv": 0.3},
+    "explicit validation set": {"cv": "explicit", "weighted": True},
+    "explicit, classes": {"cv": "explicit", "kind": "classes", "loss": "cross_entropy"},
+    "leave-one-out": {"cv": "loo"},
+    "leave-one-out, classes": {"cv": "loo", "kind": "classes", "loss": "hinge"},
+}
+SETTINGS = {
+    "norm bound": {"norm_bound": 0.5},
+    "automatic bound": {"norm_bound": "auto", "ridge": 0.01},
+    "no bias": {"bias": False},
+    "no scaling": {"standardize": False},
+    "unit norm": {"unit_norm": True},
+    "uniform": {"distribution": "uniform"},
+    "ridges": {"ridge": 0.05, "linear_ridge": 20.0},
+    "one wide draw": {"n_units": 37, "n_draws": 1},
+    "own weights for each candidate": {"redraw": True},
+    "published": {**SSFN.published().get_params(), "n_units": 20},
+}
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
+@pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS)
+def test_losses_are_those_of_networks_trained_one_by_one(case: dict[str, Any], dtype: str, bound: float) -> None:
+    assert largest_difference(bind(make_case(**case), dtype)) <= bound
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
+@pytest.mark.parametrize("kind", ["regression", "outputs"])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_losses_of_other_networks(settings: dict[str, Any], kind: str, dtype: str, bound: float) -> None:
+    assert largest_difference(bind(make_case(kind), dtype, **settings)) <= bound
+
+
+def test_first_step_and_long_selections() -> None:
+    scorer = bind(make_case("outputs", weighted=True))
+    nonempty = ColumnSets.of([[0], [2], [3, 5], [6, 2, 0]])
+    assert largest_difference(scorer, np.zeros(0, np.intp), nonempty) <= 1e-9
+    assert largest_difference(scorer, np.array([6, 0, 3, 1, 2]), ColumnSets.of([[4], [5, 4]])) <= 1e-9
+
+
+def test_a_weight_of_zero_is_a_row_left_out_and_a_weight_of_two_a_row_twice() -> None:
+    X, y = make_data("regression")
+    validation = make_data("regression", n_rows=20, seed=2)
+    counts = np.random.default_rng(0).integers(0, 3, size=len(X))
+
+    def losses(rows: Any, weights: Any) -> Any:
+        groups = make_groups(None, N_COLUMNS)
+        problem = make_problem(X[rows], y[rows], groups=groups, cv=validation, sample_weight=weights)
+        return bind(problem).add_losses(SELECTED, CANDIDATES).parts
+
+    weighted, repeated = losses(np.arange(len(X)), counts), losses(np.repeat(np.arange(len(X)), counts), None)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9)
+
+
+CV_FOR_BITS = {"folds": 3, "hold-out": 0.3, "loo": "loo", "time": TimeSeriesSplit(3)}
+
+
+@pytest.mark.parametrize("redraw", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("cv", CV_FOR_BITS.values(), ids=CV_FOR_BITS)
+def test_the_same_bits_for_every_number_of_jobs_and_chunk_size(
+    cv: Any, dtype: str, redraw: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = make_case("classes", cv=cv, weighted=True)
+    expected = bind(problem, dtype, redraw=redraw).add_losses(SELECTED, CANDIDATES).parts
+    for n_jobs in (1, 2, 4):
+        for numbers, per_job in [(1, 1), (2**8, 1), (2**30, 1), (2**30, 3)]:
+            monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", numbers)
+            monkeypatch.setattr(ssfn, "CHUNKS_PER_JOB", per_job)
+            parts = bind(problem, dtype, n_jobs, redraw=redraw).add_losses(SELECTED, CANDIDATES).parts
+            np.testing.assert_array_equal(parts, expected)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_same_bits_for_every_backend(backend: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_case("outputs")
+    expected = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
+    monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", 1)
+    with parallel_config(backend=backend, n_jobs=2):
+        parts = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
+    np.testing.assert_array_equal(parts, expected)
+
+
+@pytest.mark.parametrize("redraw", [False, True])
+def test_answers_depend_on_the_question_alone(redraw: bool) -> None:
+    problem = make_case("outputs", cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
+    scorer = bind(problem, "float32", redraw=redraw)
+    expected = scorer.add_losses(SELECTED, CANDIDATES).parts
+    reverse = ColumnSets.of([CANDIDATES[i] for i in reversed(range(len(CANDIDATES)))])
+    other = bind(problem, "float32", redraw=redraw)
+    other.fit(np.array([0]))
+    other.add_losses(np.array([2]), ColumnSets.of([[1], [3]]))
+    np.testing.assert_array_equal(other.add_losses(SELECTED, reverse).parts[::-1], expected)
+    np.testing.assert_array_equal(other.add_losses(SELECTED, CANDIDATES).parts, expected)
+    copy = pickle.loads(pickle.dumps(scorer))
+    np.testing.assert_array_equal(copy.add_losses(SELECTED, CANDIDATES).parts, expected)
+    for i in range(len(CANDIDATES)):
+        alone = scorer.add_losses(SELECTED, ColumnSets.of([CANDIDATES[i]])).parts[0]
+        np.testing.assert_array_equal(alone, expected[i])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_permuting_columns_permutes_losses(dtype: str) -> None:
+    X, _ = make_data("regression")
+    order = np.random.default_rng(5).permutation(N_COLUMNS)
+    place = np.argsort(order)  # where a column is found after the permutation
+    expected = bind(make_case("outputs"), dtype).add_losses(SELECTED, CANDIDATES).parts
+    permuted = ColumnSets.of([place[CANDIDATES[i]] for i in range(len(CANDIDATES))])
+    parts = bind(make_case("outputs", X=X[:, order]), dtype).add_losses(place[SELECTED], permuted).parts
+    np.testing.assert_array_equal(parts, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_memory_order_and_type_of_x_change_nothing(dtype: str) -> None:
+    X = np.round(make_data("regression")[0] * 8)
+    expected = bind(make_case(X=X), dtype).add_losses(SELECTED, CANDIDATES).parts
+    wide = np.zeros((len(X), 2 * N_COLUMNS))
+    wide[:, ::2] = X
+    others = [np.asfortranarray(X), wide[:, ::2], X.astype(np.float32), X.astype(np.int64), X.astype(np.int16)]
+    for other in others:
+        np.testing.assert_array_equal(bind(make_case(X=other), dtype).add_losses(SELECTED, CANDIDATES).parts, expected)
+
+
+@pytest.mark.parametrize("settings", [{}, {"norm_bound": 0.5}, {"redraw": True, "standardize": False, "bias": False}])
+@pytest.mark.parametrize("cv", [3, "explicit"])
+def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, settings: dict[str, Any]) -> None:
+    problem = make_case("outputs", cv=cv, weighted=True)
+    scorer = bind(problem, refit_units=25, **settings)
+    X, centre, spread = scaled_by_hand(problem, scorer.config)
+    rows = slice(48)
+    targets = (problem.targets[rows] - centre) / spread
+    outputs = [
+        Network.train(
+            X[rows][:, SELECTED],
+            targets,
+            problem.weights[rows],
+            *scorer.layer((draw, REFIT_LAYER, 0), len(SELECTED), 25),
+            scorer.penalties,
+        ).predict(X[:, SELECTED])
+        for draw in range(2)
+    ]
+    predicted = scorer.fit(SELECTED).predict(problem.X)
+    np.testing.assert_allclose(predicted, np.mean(outputs, axis=0) * spread + centre, rtol=1e-9, atol=1e-12)
+    unread = problem.X.copy()
+    unread[:, np.setdiff1d(np.arange(N_COLUMNS), SELECTED)] = np.nan
+    np.testing.assert_array_equal(scorer.fit(SELECTED).predict(unread), predicted)
+
+
+@pytest.mark.parametrize("cv", [3, "loo", "explicit"])
+@pytest.mark.parametrize("settings", [{}, {"norm_bound": 1.0}, {"ridge": 0.0}])
+def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any, settings: dict[str, Any]) -> None:
+    scorer = bind(make_case("outputs", cv=cv), **settings)
+    width, n_draws, ridge = scorer._refit_size(SELECTED)
+    chosen = scorer._refit_losses(SELECTED, width, n_draws, [ridge])[0]
+    plain = scorer._refit_losses(SELECTED, scorer.config.n_units, scorer.config.n_draws, [scorer.config.ridge])[0]
+    assert chosen <= plain * (1 + 1e-9)
+    networks = scorer.fit(SELECTED).networks
+    assert [network.weights.shape for network in networks] == [(len(SELECTED), width)] * n_draws
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("n_units", [5, 80])
+def test_a_path_of_ridges_is_each_ridge_alone(n_units: int, intercept: bool) -> None:
+    rng = np.random.default_rng(0)
+    inputs, targets, weights = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.integers(0, 3, size=40) * 1.0
+    layer = draw_weights(0, (0, 0, 0), 3, n_units), draw_biases(0, (0, 0, 0), n_units)
+    penalties = Penalties(1.0, 1.0, None, intercept, False)
+    ridges = [0.1, 1.0, 30.0]
+    path = Network.train_path(inputs, targets, weights, *layer, penalties, ridges)
+    for ridge, network in zip(ridges, path, strict=True):
+        alone = Network.train(inputs, targets, weights, *layer, replace(penalties, ridge=ridge))
+        np.testing.assert_allclose(network.predict(inputs), alone.predict(inputs), rtol=1e-8, atol=1e-10)
+
+
+BAD_SETTINGS = {
+    "n_units": 0, "n_draws": 0, "ridge": -1.0, "linear_ridge": -1.0, "norm_bound": 0.0, "bias": "yes",
+    "standardize": 2.5, "unit_norm": "no", "redraw": None, "distribution": "cauchy", "refit_units": "many",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS.items())
+def test_bad_settings_are_named(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of SSFN must be"):
+        bind(make_case(), **{name: value})
