@@ -365,20 +365,18 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         if problem.classes is not None:
             self.classes_ = problem.classes
         constant = float(problem.constant_losses() @ problem.part_weights)
-        encoded = np.zeros(problem.n_columns)
-        chosen = np.zeros(problem.n_columns, dtype=bool)
-        for step in (path.steps[0], *path.kept):
-            if len(step.columns):
-                before = constant if step.action == "start" else step.before
-                share = max(before - step.loss, 0.0) / len(step.columns)
-                encoded[step.columns] = share / constant if constant > 0 else 0.0
-            chosen[step.columns] = True
         blocks = self.encoder_.feature_groups_
-        if blocks is None:
-            self.support_, self.feature_importances_ = chosen, encoded
-        else:
-            self.support_ = np.array([chosen[block].any() for block in blocks])
-            self.feature_importances_ = np.array([encoded[block].sum() for block in blocks])
+        origin = np.arange(problem.n_columns)  # the column that an encoded one stands for
+        if blocks is not None:
+            origin = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+        self.support_ = np.zeros(self.n_features_in_, dtype=bool)
+        self.feature_importances_ = np.zeros(self.n_features_in_)
+        for step in (path.steps[0], *path.kept):
+            columns = np.unique(origin[step.columns])
+            self.support_[columns] = True
+            if len(columns) and constant > 0:
+                before = constant if step.action == "start" else step.before
+                self.feature_importances_[columns] = max(before - step.loss, 0.0) / constant / len(columns)
 
     def _get_support_mask(self) -> BoolArray:
         check_is_fitted(self)

@@ -235,8 +235,9 @@ static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
     }
     for (long i = 0; i < w->n_params; i++) {
         REAL *pivot = w->system + i * ld + i;
-        /* What is left of total minus part is no better than the rounding of the total. */
-        w->floor[i] = 8 * EPSILON * (i < own ? w->total[i * seg + i] : *pivot);
+        /* What is left of total minus part is no better than the rounding of the total; without a ridge, all that
+         * the elimination adds to it may stand in for a pivot that should be zero. */
+        w->floor[i] = (ridge > 0 ? 8 : w->n_params) * EPSILON * (i < own ? w->total[i * seg + i] : *pivot);
         if (!t->intercept || i != w->one)
             *pivot += ridge;
     }

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 
 from ngp._types import FloatArray
 from ngp.compute.ridge import solve_output_layer
@@ -196,7 +195,7 @@ def _ridge_path(
     root = np.sqrt(sample_weight)[:, None]
     design, response = root * (features - mean), root * (targets - target_mean)
     tall = len(design) >= design.shape[1]
-    values, vectors = eigh(design.T @ design if tall else design @ design.T)
+    values, vectors = np.linalg.eigh(design.T @ design if tall else design @ design.T)
     left = vectors.T @ (design.T @ response if tall else response)
     solutions = [vectors @ (left / (np.maximum(values, 0) + ridge)[:, None]) for ridge in ridges]
     coefs = solutions if tall else [design.T @ solution for solution in solutions]

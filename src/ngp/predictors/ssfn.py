@@ -31,6 +31,7 @@ CHUNKS_PER_JOB = 8
 WIDTH_FACTORS = (1, 4, 16, 32)
 RIDGE_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
 MOST_REFIT_OPERATIONS = 3e10
+WIDEST = 8  # units per training row
 REFIT_FOLDS = 5
 # Layers of the scored networks are numbered by the size of the selection; the final predictor's stand apart.
 REFIT_LAYER = 2**63
@@ -61,6 +62,9 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     standardize : bool, default=True
         Whether columns and targets are scaled to mean zero and deviation one, and the pre-activations divided by
         the root of the number of columns.
+    clip : float or None, default=4.0
+        Standardised columns are held within so many deviations, so that no outlier, in training or later, rules the
+        layer. None lets them go; raw columns are never clipped.
     unit_norm : bool, default=False
         Whether each sample's random projections are scaled to unit norm.
     redraw : bool, default=False
@@ -92,6 +96,7 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         "norm_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "bias": ["boolean"],
         "standardize": ["boolean"],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
         "unit_norm": ["boolean"],
         "redraw": ["boolean"],
         "distribution": [StrOptions({"normal", "uniform"})],
@@ -108,6 +113,7 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         norm_bound: float | Literal["auto"] | None = None,
         bias: bool = True,
         standardize: bool = True,
+        clip: float | None = 4.0,
         unit_norm: bool = False,
         redraw: bool = False,
         distribution: Literal["normal", "uniform"] = "normal",
@@ -120,6 +126,7 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         self.norm_bound = norm_bound
         self.bias = bias
         self.standardize = standardize
+        self.clip = clip
         self.unit_norm = unit_norm
         self.redraw = redraw
         self.distribution = distribution
@@ -187,9 +194,12 @@ class SSFNScorer:
 
     def inputs(self, columns: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns as rows of an array, scaled as the network wants them."""
-        if self.config.standardize:
-            return self.problem.standardized(columns, rows)
-        return self.problem.columns(columns, rows)
+        if not self.config.standardize:
+            return self.problem.columns(columns, rows)
+        values = self.problem.standardized(columns, rows)
+        if self.config.clip is not None:
+            np.clip(values, -self.config.clip, self.config.clip, out=values)
+        return values
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
@@ -248,11 +258,11 @@ class SSFNScorer:
         selected = np.asarray(selected, dtype=np.intp)
         width, n_draws, ridge = self._refit_size(selected)
         networks = self._train(selected, np.arange(self.problem.n_fit), width, n_draws, [ridge])[0]
+        mean, scale, clip = np.zeros(len(selected)), np.ones(len(selected)), None
         if self.config.standardize:
             mean, scale = (values[selected] for values in self.problem.column_scales)
-        else:
-            mean, scale = np.zeros(len(selected)), np.ones(len(selected))
-        return SSFNPredictor(selected, mean, scale, networks, *self.target_scales)
+            clip = self.config.clip
+        return SSFNPredictor(selected, mean, scale, clip, networks, *self.target_scales)
 
     def _train(
         self, selected: IntArray, rows: IntArray, width: int, n_draws: int, ridges: Sequence[float]
@@ -275,34 +285,40 @@ class SSFNScorer:
             return config.refit_units, config.n_draws, config.ridge
         tunable = config.ridge > 0 and config.norm_bound is None
         ridges = [config.ridge * factor for factor in RIDGE_FACTORS] if tunable else [config.ridge]
-        best, size = np.inf, (config.n_units, config.n_draws, config.ridge)
+        n_rows = self.problem.n_fit
+        sizes = []
         for factor in WIDTH_FACTORS:
             width, n_draws = config.n_units * factor, -(-config.n_draws // factor)
-            small, large = sorted([width, self.problem.n_fit])
-            if best < np.inf and small**2 * (large + 10 * small) > MOST_REFIT_OPERATIONS:
-                break
-            losses = self._refit_losses(selected, width, n_draws, ridges)
-            if losses.min() >= best:
-                break
-            best, size = losses.min(), (width, n_draws, ridges[int(losses.argmin())])
-        return size
+            small, large = sorted([width, n_rows])
+            affordable = small**2 * (large + 10 * small) <= MOST_REFIT_OPERATIONS and width <= WIDEST * n_rows
+            if factor == 1 or affordable:
+                losses = self._refit_losses(selected, width, n_draws, ridges)
+                sizes += [(loss, width, n_draws, ridge) for loss, ridge in zip(losses, ridges, strict=True)]
+        return min(sizes)[1:]
 
     def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:
         """Validation losses of final predictors of one size, for each ridge."""
         rounds: Sequence[Round] = self.problem.rounds
         if sum(fold.n_folds for fold in rounds) > 2 * REFIT_FOLDS:  # leave-one-out: too many networks to train
             rounds = self._few_folds
+        splits = [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
+        sums = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(self._refit_split)(selected, train, test, width, n_draws, ridges) for train, test in splits
+        )
+        total: FloatArray = np.sum(sums, axis=0)
+        return total / sum(self.problem.weights[test].sum() for _, test in splits)
+
+    def _refit_split(
+        self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
+    ) -> FloatArray:
+        """Summed losses of one split, for each ridge."""
         mean, scale = self.target_scales
-        total, weight = np.zeros(len(ridges)), 0.0
-        for fold in rounds:
-            for f in range(fold.n_folds):
-                rows = fold.validation(f)
-                inputs, row_weights = self.inputs(selected, rows).T, self.problem.weights[rows]
-                for i, networks in enumerate(self._train(selected, fold.training(f), width, n_draws, ridges)):
-                    outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
-                    total[i] += self.problem.row_losses(outputs, rows) @ row_weights
-                weight += float(row_weights.sum())
-        return total / weight
+        inputs, weights = self.inputs(selected, test).T, self.problem.weights[test]
+        sums = np.zeros(len(ridges))
+        for i, networks in enumerate(self._train(selected, train, width, n_draws, ridges)):
+            outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
+            sums[i] = self.problem.row_losses(outputs, test) @ weights
+        return sums
 
     @cached_property
     def _few_folds(self) -> tuple[Round, ...]:
@@ -358,6 +374,7 @@ class SSFNPredictor:
     columns: IntArray
     mean: FloatArray
     scale: FloatArray
+    clip: float | None
     networks: tuple[Network, ...]
     target_mean: FloatArray
     target_scale: float
@@ -365,6 +382,8 @@ class SSFNPredictor:
     def predict(self, X: AnyArray) -> FloatArray:
         """Coded targets of shape (n_samples, n_outputs)."""
         inputs = (np.asarray(X[:, self.columns], dtype=np.float64) - self.mean) / self.scale
+        if self.clip is not None:
+            inputs = np.clip(inputs, -self.clip, self.clip)
         outputs = np.mean([network.predict(inputs) for network in self.networks], axis=0)
         result: FloatArray = outputs * self.target_scale + self.target_mean
         return result

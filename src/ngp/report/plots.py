@@ -171,6 +171,6 @@ def _ordinal(number: int) -> str:
 
 
 def _title(steps: Sequence[Step]) -> str:
-    n_kept, n_fixed = sum(step.kept for step in steps) - 1, len(steps[0].columns)
+    n_kept, n_fixed = sum(step.kept for step in steps) - 1, steps[0].n_selected
     title = f"{n_kept} of {len(steps[0].losses)} candidates selected"
     return f"{title}, beside {n_fixed} fixed columns" if n_fixed else title

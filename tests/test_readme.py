@@ -1,0 +1,69 @@
+"""What README.md shows is what happens."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ngp.groups
+from ngp import NeuralGreedyPursuit
+from ngp.selector import DEFAULT_TOL
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_examples_give_what_they_show() -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+    assert blocks
+    # One name space for all blocks, as for somebody who reads from top to bottom.
+    examples = "\n".join(blocks)
+    test = doctest.DocTestParser().get_doctest(examples, {}, "README.md", "README.md", 0)
+    code = [line for line in examples.splitlines() if line.startswith((">>>", "..."))]
+    assert sum(example.source.count("\n") for example in test.examples) == len(code)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    runner.run(test, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def test_commands_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"(?:^|`)make ([a-z]+)", README, flags=re.MULTILINE))
+    assert {"demo", "test"} <= targets
+    assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
+    modules = set(re.findall(r"python -m ([a-z_.]+)", README))
+    assert modules
+    for module in modules:
+        assert (ROOT / Path(*module.split("."))).with_suffix(".py").is_file() or find_spec(module)
+
+
+def test_links_lead_somewhere() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert links
+    assert all((ROOT / link).exists() for link in links if not link.startswith("https://"))
+
+
+@pytest.mark.parametrize("name", re.findall(r"`([a-z_]+)=", README))
+def test_named_parameters_exist(name: str) -> None:
+    assert name in NeuralGreedyPursuit().get_params()
+
+
+def test_defaults_are_as_said() -> None:
+    assert f"default {DEFAULT_TOL}" in README
+
+
+def test_written_forms_are_accepted() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    for parameters in re.findall(r"`(groups=[\[{][^`]*)`", README):
+        selector = eval(f"NeuralGreedyPursuit({parameters}, n_features_to_select=1, random_state=0)")
+        assert selector.fit(X, X[:, 0] + X[:, 1]).support_.any()
+    windows = re.search(r"`groups=(ngp\.groups\.image_windows[^`]*)`", README)
+    assert windows is not None
+    assert eval(windows[1], {"ngp": ngp}).n_groups == 169
