@@ -7,6 +7,46 @@
  *
  * Included once for each instruction set, after _tiles.h for double. */
 
+typedef struct {
+    long m, r;         /* new columns; what is pushed through X_S for each fold: m columns, or Q outputs if fewer */
+    long cell;         /* length of one segment's moments: k x m with S, m x m with each other, m sums */
+    long height;       /* K x r, padded */
+    double *weighted;  /* m x J: W X_g */
+    double *moments;   /* K + 1 cells */
+    double *total;     /* their sum */
+    double *c, *A;     /* k x m each */
+    double *D;         /* m x m */
+    double *slopes;    /* K x m x Q */
+    double *offsets;   /* K x max(m, Q) */
+    double *B;         /* k x height */
+    double *pushed;    /* height x padded_rows: B^T X_S */
+} NAME(LinearWork);
+#define LinearWork NAME(LinearWork)
+
+/* Lays the buffers out in `memory`; returns how many doubles that takes. */
+static long NAME(linear_lay_out)(const Linear *lin, long m, LinearWork *w, double *memory)
+{
+    const long J = lin->n_rows, k = lin->n_selected, K = lin->n_folds, Q = lin->n_outputs;
+    long used = 0;
+    w->m = m;
+    w->r = MIN(m, Q);
+    w->cell = k * m + m * m + m;
+    w->height = (K * w->r + VW - 1) / VW * VW;
+#define TAKE(field, count) (w->field = memory + used, used += (count))
+    TAKE(weighted, m * J);
+    TAKE(moments, (K + 1) * w->cell);
+    TAKE(total, w->cell);
+    TAKE(c, k * m);
+    TAKE(A, k * m);
+    TAKE(D, m * m);
+    TAKE(slopes, K * m * Q);
+    TAKE(offsets, K * (m + Q));
+    TAKE(B, k * w->height);
+    TAKE(pushed, w->height * lin->padded_rows);
+#undef TAKE
+    return used;
+}
+
 static double NAME(dot)(const double *a, const double *b, long n)
 {
     vec acc[4] = {{0}, {0}, {0}, {0}};
@@ -44,124 +84,115 @@ static void NAME(solve_small)(double *D, long m, double *rhs, long q, double flo
         }
 }
 
-static long NAME(linear_scratch)(const Linear *lin, long m)
+/* Second moments of the new columns with S, with each other and with one, a segment at a time. */
+static void NAME(new_moments)(const Linear *lin, const LinearWork *w, const double *x)
 {
-    const long k = lin->n_selected, K = lin->n_folds, Q = lin->n_outputs, r = m < Q ? m : Q;
-    const long per_segment = k * m + m * m + m, height = (K * r + VW - 1) / VW * VW;
-    return m * lin->n_rows + (K + 2) * per_segment + 2 * k * m + m * m + K * m * Q
-         + K * (m > Q ? m : Q) + k * height + height * lin->padded_rows;
+    const long J = lin->n_rows, k = lin->n_selected, m = w->m;
+    for (long a = 0; a < m; a++)
+        for (long j = 0; j < J; j++)
+            w->weighted[a * J + j] = lin->weights[j] * x[a * J + j];
+    memset(w->total, 0, w->cell * sizeof(double));
+    for (long seg = 0; seg <= lin->n_folds; seg++) {
+        const long from = lin->segments[seg], n = lin->segments[seg + 1] - from;
+        double *cell = w->moments + seg * w->cell;
+        for (long a = 0; a < m; a++) {
+            const double *wa = w->weighted + a * J + from;
+            double sum = 0;
+            for (long s = 0; s < k; s++)
+                cell[s * m + a] = NAME(dot)(lin->selected + s * lin->padded_rows + from, wa, n);
+            for (long b = 0; b < m; b++)
+                cell[k * m + a * m + b] = NAME(dot)(x + b * J + from, wa, n);
+            for (long j = 0; j < n; j++)
+                sum += wa[j];
+            cell[k * m + m * m + a] = sum;
+        }
+        for (long i = 0; i < w->cell; i++)
+            w->total[i] += cell[i];
+    }
+}
+
+/* The new columns' part of one fold's regression: their slopes w, and what the residual columns need. */
+static void NAME(fold_slopes)(const Linear *lin, const LinearWork *w, const double *x, long fold)
+{
+    const long J = lin->n_rows, k = lin->n_selected, Q = lin->n_outputs, m = w->m;
+    const double *cell = w->moments + (fold + 1) * w->cell, weight = lin->fold_weight[fold];
+    const double *inverse = lin->inverse + fold * k * k, *mean_s = lin->means + fold * k;
+    const double *sums = w->total + k * m + m * m, *own = cell + k * m + m * m;
+    double *slopes = w->slopes + fold * m * Q, *mean = w->offsets + fold * (m + Q), largest = 0;
+    for (long a = 0; a < m; a++)
+        mean[a] = lin->centred ? (sums[a] - own[a]) / weight : 0;
+    for (long i = 0; i < k * m; i++)
+        w->c[i] = w->total[i] - cell[i] - weight * mean_s[i / m] * mean[i % m];
+    for (long i = 0; i < m * m; i++)
+        w->D[i] = w->total[k * m + i] - cell[k * m + i] - weight * mean[i / m] * mean[i % m];
+    for (long a = 0; a < m; a++) {
+        largest = w->D[a * m + a] > largest ? w->D[a * m + a] : largest;
+        w->D[a * m + a] += lin->ridge;
+        for (long q = 0; q < Q; q++)
+            slopes[a * Q + q] = NAME(dot)(x + a * J, lin->residual + (fold * Q + q) * J, J);
+    }
+    for (long s = 0; s < k; s++)
+        for (long a = 0; a < m; a++) {
+            double coefficient = 0; /* A = inverse c */
+            for (long i = 0; i < k; i++)
+                coefficient += inverse[s * k + i] * w->c[i * m + a];
+            w->A[s * m + a] = coefficient;
+            for (long b = 0; b < m; b++)
+                w->D[b * m + a] -= w->c[s * m + b] * coefficient;
+            mean[a] -= mean_s[s] * coefficient; /* from here on the mean of the residual column */
+        }
+    NAME(solve_small)(w->D, m, slopes, Q, 1e-14 * largest);
+}
+
+/* Columns of B for one fold: A where the m columns are pushed through X_S, A w where the Q outputs are. */
+static void NAME(prepare_push)(const Linear *lin, const LinearWork *w, long fold)
+{
+    const long k = lin->n_selected, Q = lin->n_outputs, m = w->m;
+    const double *slopes = w->slopes + fold * m * Q;
+    double *offset = w->offsets + fold * (m + Q), *intercept = offset + m;
+    for (long s = 0; s < k; s++) {
+        double *row = w->B + s * w->height + fold * w->r;
+        if (m <= Q)
+            memcpy(row, w->A + s * m, m * sizeof(double));
+        else
+            for (long q = 0; q < Q; q++) {
+                row[q] = 0;
+                for (long a = 0; a < m; a++)
+                    row[q] += w->A[s * m + a] * slopes[a * Q + q];
+            }
+    }
+    for (long q = 0; q < Q; q++) {
+        intercept[q] = 0;
+        for (long a = 0; a < m; a++)
+            intercept[q] += offset[a] * slopes[a * Q + q];
+    }
 }
 
 /* Predictions from S + g for the m columns x (m x J), for each fold on all rows: out is K x Q x J. */
 static void NAME(linear_predictions)(const Linear *lin, const double *x, long m, double *scratch, double *out)
 {
-    const long J = lin->n_rows, k = lin->n_selected, K = lin->n_folds, Q = lin->n_outputs;
-    const long r = m < Q ? m : Q; /* the cheaper side to push through X_S: the m columns or the Q outputs */
-    const long per_segment = k * m + m * m + m, height = (K * r + VW - 1) / VW * VW;
-    double *weighted = scratch, *moments = weighted + m * J, *total = moments + (K + 1) * per_segment;
-    double *c = total + per_segment, *A = c + k * m, *D = A + k * m;
-    double *slopes = D + m * m, *offsets = slopes + K * m * Q;
-    double *B = offsets + K * (m > Q ? m : Q), *pushed = B + k * height;
-
-    for (long a = 0; a < m; a++)
-        for (long j = 0; j < J; j++)
-            weighted[a * J + j] = lin->weights[j] * x[a * J + j];
-
-    /* Second moments of the new columns with S, with each other and with one, a segment at a time. */
-    memset(total, 0, per_segment * sizeof(double));
-    for (long seg = 0; seg <= K; seg++) {
-        const long from = lin->segments[seg], n = lin->segments[seg + 1] - from;
-        double *cell = moments + seg * per_segment;
-        for (long a = 0; a < m; a++) {
-            const double *wa = weighted + a * J + from;
-            for (long s = 0; s < k; s++)
-                cell[s * m + a] = NAME(dot)(lin->selected + s * lin->padded_rows + from, wa, n);
-            for (long b = 0; b < m; b++)
-                cell[k * m + a * m + b] = NAME(dot)(x + b * J + from, wa, n);
-            double sum = 0;
-            for (long j = 0; j < n; j++)
-                sum += wa[j];
-            cell[k * m + m * m + a] = sum;
-        }
-        for (long i = 0; i < per_segment; i++)
-            total[i] += cell[i];
+    const long J = lin->n_rows, Q = lin->n_outputs, rows = lin->padded_rows;
+    LinearWork work, *w = &work;
+    NAME(linear_lay_out)(lin, m, w, scratch);
+    NAME(new_moments)(lin, w, x);
+    memset(w->B, 0, lin->n_selected * w->height * sizeof(double));
+    for (long fold = 0; fold < lin->n_folds; fold++) {
+        NAME(fold_slopes)(lin, w, x, fold);
+        NAME(prepare_push)(lin, w, fold);
     }
-
-    memset(B, 0, k * height * sizeof(double));
-    for (long fold = 0; fold < K; fold++) {
-        const double *cell = moments + (fold + 1) * per_segment, weight = lin->fold_weight[fold];
-        const double *inverse = lin->inverse + fold * k * k, *mean_s = lin->means + fold * k;
-        const double *sums = total + k * m + m * m, *own = cell + k * m + m * m;
-        double *w = slopes + fold * m * Q, *offset = offsets + fold * (m > Q ? m : Q);
-        double largest = 0;
-        for (long i = 0; i < k * m; i++) {
-            const double mean = lin->centred ? (sums[i % m] - own[i % m]) / weight : 0;
-            c[i] = total[i] - cell[i] - weight * mean_s[i / m] * mean;
-        }
-        for (long i = 0; i < m * m; i++) {
-            const double a = lin->centred ? (sums[i / m] - own[i / m]) / weight : 0;
-            const double b = lin->centred ? (sums[i % m] - own[i % m]) : 0;
-            D[i] = total[k * m + i] - cell[k * m + i] - a * b;
-            if (i / m == i % m && D[i] > largest)
-                largest = D[i];
-        }
-        for (long a = 0; a < m; a++) {
-            offset[a] = lin->centred ? (sums[a] - own[a]) / weight : 0;
-            D[a * m + a] += lin->ridge;
-            for (long q = 0; q < Q; q++)
-                w[a * Q + q] = NAME(dot)(x + a * J, lin->residual + (fold * Q + q) * J, J);
-        }
-        for (long s = 0; s < k; s++)
-            for (long a = 0; a < m; a++) {
-                double coefficient = 0; /* A = inverse c */
-                for (long t = 0; t < k; t++)
-                    coefficient += inverse[s * k + t] * c[t * m + a];
-                offset[a] -= mean_s[s] * coefficient;
-                for (long b = 0; b < m; b++)
-                    D[b * m + a] -= c[s * m + b] * coefficient;
-                A[s * m + a] = coefficient;
-            }
-        NAME(solve_small)(D, m, w, Q, 1e-14 * largest);
-        if (m <= Q)
-            for (long s = 0; s < k; s++)
-                memcpy(B + s * height + fold * r, A + s * m, m * sizeof(double));
-        else {
-            double intercepts[Q];
-            for (long q = 0; q < Q; q++) {
-                intercepts[q] = 0;
-                for (long a = 0; a < m; a++)
-                    intercepts[q] += offset[a] * w[a * Q + q];
-                for (long s = 0; s < k; s++) {
-                    double sum = 0;
-                    for (long a = 0; a < m; a++)
-                        sum += A[s * m + a] * w[a * Q + q];
-                    B[s * height + fold * r + q] = sum;
-                }
-            }
-            memcpy(offset, intercepts, Q * sizeof(double));
-        }
-    }
-
-    memset(pushed, 0, height * lin->padded_rows * sizeof(double));
-    NAME(cross_add)(B, height, height, lin->selected, lin->padded_rows, lin->padded_rows, k, pushed,
-                    lin->padded_rows);
-    for (long fold = 0; fold < K; fold++)
+    memset(w->pushed, 0, w->height * rows * sizeof(double));
+    NAME(cross_add)(w->B, w->height, w->height, lin->selected, rows, rows, lin->n_selected, w->pushed, rows);
+    for (long fold = 0; fold < lin->n_folds; fold++)
         for (long q = 0; q < Q; q++) {
-            const long row = (fold * Q + q) * J;
-            const double *w = slopes + fold * m * Q, *offset = offsets + fold * (m > Q ? m : Q);
-            const double *P = pushed + fold * r * lin->padded_rows;
-            double *y = out + row;
-            memcpy(y, lin->prediction + row, J * sizeof(double));
-            if (m <= Q)
-                for (long a = 0; a < m; a++)
-                    for (long j = 0; j < J; j++)
-                        y[j] += w[a * Q + q] * (x[a * J + j] - offset[a] - P[a * lin->padded_rows + j]);
-            else {
-                for (long a = 0; a < m; a++)
-                    for (long j = 0; j < J; j++)
-                        y[j] += w[a * Q + q] * x[a * J + j];
+            const double *slopes = w->slopes + fold * m * Q + q, intercept = w->offsets[fold * (m + Q) + m + q];
+            const double *pushed = w->pushed + fold * w->r * rows;
+            double *y = out + (fold * Q + q) * J;
+            const double *before = lin->prediction + (fold * Q + q) * J;
+            for (long j = 0; j < J; j++)
+                y[j] = before[j] - intercept - (m <= Q ? 0 : pushed[q * rows + j]);
+            for (long a = 0; a < m; a++)
                 for (long j = 0; j < J; j++)
-                    y[j] -= P[q * lin->padded_rows + j] + offset[q];
-            }
+                    y[j] += slopes[a * Q] * (x[a * J + j] - (m <= Q ? pushed[a * rows + j] : 0));
         }
 }
+#undef LinearWork

@@ -387,7 +387,8 @@ static size_t NAME(lay_out)(const Task *t, Work *group, long n, char *memory)
             TAKE(floor, w->n_params);
             TAKE(forward, w->sys_width);
             TAKE(y, t->use_linear ? K * Q * J : 0);
-            TAKE(linear_scratch, t->use_linear ? NAME64(linear_scratch)(&t->linear, t->n_new) : 0);
+            NAME64(LinearWork) unused;
+            TAKE(linear_scratch, t->use_linear ? NAME64(linear_lay_out)(&t->linear, t->n_new, &unused, NULL) : 0);
         }
         TAKE(tail, J * (w->row_width - w->tail_first));
         TAKE(own_lin, J * w->n_lin);
