@@ -299,7 +299,7 @@ def test_rules_decide_how_many_steps_are_tried_and_kept(rule: StopRule, kept: li
 
 def test_reasons_are_the_rules_own() -> None:
     path = run(make_fake(5, weights_loss([-1, 0.1, 1, 2, 3])), RelativeImprovement(0.1))
-    assert path.reason == "no relative improvement of 0.1 of the loss in 1 step"
+    assert path.reason == "no relative improvement of at least 0.1 of the loss in 1 step"
 
 
 def test_the_rule_is_asked_before_the_first_step_too() -> None:

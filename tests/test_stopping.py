@@ -82,7 +82,7 @@ def test_fixed_columns_beyond_the_limit_stay() -> None:
 
 def test_relative_improvement_drops_the_feature_that_did_not_pay() -> None:
     steps = path([10, 5, 4, 3.9, 1])
-    reason = "no relative improvement of 0.06 of the loss in 1 step"
+    reason = "no relative improvement of at least 0.06 of the loss in 1 step"
     assert run(RelativeImprovement(0.06), steps) == (3, Stop(reason, 2))
     assert run(RelativeImprovement(0.02), steps) == (4, None)
 
@@ -98,7 +98,7 @@ def test_relative_improvement_divides_by_the_new_loss() -> None:
 def test_relative_improvement_can_stop_before_the_first_feature() -> None:
     assert run(RelativeImprovement(0.1), path([10, 10, 5])) == (
         1,
-        Stop("no relative improvement of 0.1 of the loss in 1 step", 0),
+        Stop("no relative improvement of at least 0.1 of the loss in 1 step", 0),
     )
 
 
@@ -113,7 +113,7 @@ def test_patience_waits_for_a_joint_improvement() -> None:
     steps = path([10, 9.5, 8, 7.9, 7.8, 7.7, 1])
     assert run(RelativeImprovement(0.1, patience=2), steps) == (
         4,
-        Stop("no relative improvement of 0.1 of the loss in 2 steps", 2),
+        Stop("no relative improvement of at least 0.1 of the loss in 2 steps", 2),
     )
 
 
@@ -121,7 +121,7 @@ def test_steps_that_did_not_pay_are_taken_back_when_candidates_run_out() -> None
     steps = path([10, 5, 4.99])
     assert run(RelativeImprovement(0.1, patience=3), steps) == (
         2,
-        Stop("no relative improvement of 0.1 of the loss in 1 step", 1),
+        Stop("no relative improvement of at least 0.1 of the loss in 1 step", 1),
     )
 
 

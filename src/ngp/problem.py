@@ -103,6 +103,14 @@ class Problem:
         """Whether a column has more than one value in the rows that ever train: a constant one can tell nothing."""
         return self.column_statistics[1] > 0
 
+    def n_candidates(self, selected: IntArray) -> int:
+        """Number of groups with a varying column beside the selected ones."""
+        free = self.varies.copy()
+        free[selected] = False
+        if self.groups.is_single and self.groups.n_groups == self.n_columns:
+            return int(free.sum())
+        return sum(bool(free[columns].any()) for columns in self.groups.columns)
+
     @cached_property
     def column_scales(self) -> tuple[FloatArray, FloatArray]:
         """What is taken away from a column, and what it is divided by, to standardise it."""

@@ -34,22 +34,9 @@ from ngp.predictors.constant import Constant
 from ngp.predictors.ssfn import SSFN
 from ngp.problem import Problem, make_problem
 from ngp.pursuit import Path, Step, pursue
-from ngp.stopping import (
-    FirstOf,
-    MaxColumns,
-    MaxFeatures,
-    MaxFits,
-    MaxTime,
-    Plateau,
-    RelativeImprovement,
-    StopRule,
-)
+from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
 
 __all__ = ["NeuralGreedyPursuit"]
-
-# What a feature must gain, relative to the loss that is left, if the user says nothing else. On the paper's artificial
-# data relevant features gain at least 0.10, the best irrelevant one at most 0.08 (benchmarks/recovery.py --gains).
-DEFAULT_TOL = 0.09
 
 
 def _is_classification(selector: NeuralGreedyPursuit) -> bool:
@@ -267,8 +254,8 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             names = getattr(self, "feature_names_in_", None)
             some = ", ".join(f"x{c}" if names is None else str(names[c]) for c in constant[:3])
             warnings.warn(
-                f"X has {len(constant)} constant columns ({some}{', …' if len(constant) > 3 else ''}): "
-                "they are never selected.",
+                f"X has {len(constant)} of {len(varies)} columns constant ({some}{', …' if len(constant) > 3 else ''}): "
+                "they are never selected by themselves.",
                 stacklevel=4,
             )
 
@@ -280,7 +267,7 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 f"use one of {', '.join(sorted(predictor.losses))}."
             )
         scorer = predictor.bind(problem, random_state=seed, n_jobs=self.n_jobs, dtype=self.dtype)
-        rule = self._stop_rule(problem)
+        rule = self._stop_rule(problem, fixed)
         path = pursue(
             problem,
             scorer,
@@ -298,7 +285,6 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             self.predictor_ = Constant.of(problem)
 
     def _check_training_data(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
-        _check_feature_names(self, X, reset=True)
         self.encoder_ = ColumnEncoder().fit(X)
         encoded = self.encoder_.transform(X)
         data, targets = validate_data(self, encoded, y, multi_output=True, reset=True, ensure_min_samples=2)
@@ -315,46 +301,23 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         X = check_array(self.encoder_.transform(self.cv[0]), input_name="cv[0]", estimator=self)
         return X, check_array(self.cv[1], ensure_2d=False, dtype=None, input_name="cv[1]")
 
-    def _stop_rule(self, problem: Problem) -> StopRule:
-        rules: list[StopRule] = []
-        number = self.n_features_to_select
+    def _stop_rule(self, problem: Problem, fixed: IntArray) -> StopRule:
+        number, n_fixed = self.n_features_to_select, len(self.fixed_)
+        limits: list[StopRule] = []
         if isinstance(number, Integral):
-            most = self._n_selectable(problem)
+            most = problem.n_candidates(fixed) + n_fixed
             if number > most:
                 raise ValueError(
                     f"n_features_to_select={number} is more than the {most} features that vary: give at most {most}."
                 )
-            if number < len(self.fixed_):
-                raise ValueError(
-                    f"n_features_to_select={number} is less than the {len(self.fixed_)} fixed columns: give more."
-                )
-            rules.append(MaxFeatures(int(number)))
+            if number < n_fixed:
+                raise ValueError(f"n_features_to_select={number} is less than the {n_fixed} fixed columns: give more.")
+            limits.append(MaxFeatures(int(number)))
+        elif number is not None and self.groups is None:
+            limits.append(MaxFeatures(max(1, round(float(number) * self.n_features_in_))))
         elif number is not None:
-            if self.groups is None:
-                rules.append(MaxFeatures(max(1, round(float(number) * self.n_features_in_))))
-            else:
-                rules.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
-        if self.stop is not None and self.tol is not None:
-            raise ValueError(f"tol={self.tol} and stop={self.stop!r} are two rules for one thing: give one of them.")
-        if self.stop is not None:
-            rules.append(Plateau() if isinstance(self.stop, str) else self.stop)
-        elif self.tol is not None or number is None:
-            rules.append(RelativeImprovement(DEFAULT_TOL if self.tol is None else self.tol))
-        if self.max_time is not None:
-            rules.append(MaxTime(self.max_time))
-        if self.max_fits is not None:
-            rules.append(MaxFits(self.max_fits))
-        return rules[0] if len(rules) == 1 else FirstOf(rules)
-
-    def _n_selectable(self, problem: Problem) -> int:
-        """Number of features that could be selected: groups with a varying column outside the fixed ones."""
-        free = problem.varies.copy()
-        fixed = [self.encoder_.feature_groups_[c] if self.encoder_.feature_groups_ else [c] for c in self.fixed_]
-        free[[column for columns in fixed for column in columns]] = False
-        groups = problem.groups
-        if groups.is_single and groups.n_groups == problem.n_columns:
-            return int(free.sum()) + len(self.fixed_)
-        return sum(bool(free[columns].any()) for columns in groups.columns) + len(self.fixed_)
+            limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
+        return combine_rules(limits, tol=self.tol, stop=self.stop, max_time=self.max_time, max_fits=self.max_fits)
 
     def _store(self, problem: Problem, path: Path) -> None:
         self.path_, self.stop_reason_ = path.steps, path.reason

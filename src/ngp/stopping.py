@@ -11,13 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from numbers import Integral, Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from ngp._types import FloatArray
 
 __all__ = [
+    "DEFAULT_TOL",
     "FirstOf",
     "MaxColumns",
     "MaxFeatures",
@@ -28,10 +29,14 @@ __all__ = [
     "StepLike",
     "Stop",
     "StopRule",
+    "combine_rules",
     "standard_error",
 ]
 
 
+# What a feature must gain, relative to the loss that is left, if the user says nothing else. On the paper's artificial
+# data relevant features gain more, the best of the irrelevant ones less (python -m benchmarks.recovery).
+DEFAULT_TOL = 0.09
 LOSS_IS_ZERO = "the loss is zero and cannot improve"
 
 
@@ -183,7 +188,7 @@ class RelativeImprovement:
                 paid, ratio = k, 1.0
         unpaid = len(steps) - 1 - paid
         if unpaid >= self.patience or (exhausted and unpaid > 0):
-            improvement_asked = f"relative improvement of {self.tol:g}" if self.tol else "improvement"
+            improvement_asked = f"relative improvement of at least {self.tol:g}" if self.tol else "improvement"
             return Stop(f"no {improvement_asked} of the loss in {_counted(unpaid, 'step')}", paid)
         return None
 
@@ -358,3 +363,36 @@ def _require_number(name: str, value: Any, way_out: str, zero: bool = True) -> N
     if not is_number or value < 0 or (value == 0 and not zero):
         at_least = "0 or more" if zero else "more than 0"
         raise ValueError(f"{name}={value!r} must be a finite number, {at_least}: {way_out}.")
+
+
+def combine_rules(
+    limits: Iterable[StopRule],
+    *,
+    tol: float | None = None,
+    stop: Literal["plateau"] | StopRule | None = None,
+    max_time: float | None = None,
+    max_fits: int | None = None,
+) -> StopRule:
+    """Make one rule of what a user may give; the first part of it to hit stops.
+
+    Parameters
+    ----------
+    limits : iterable of StopRule
+        Limits on the number of features. Where there is none, and no `tol` and no `stop`, `tol` is `DEFAULT_TOL`.
+    tol, stop : float, rule or "plateau"
+        When a step no longer pays; at most one of them.
+    max_time, max_fits : numbers
+        Budgets.
+    """
+    rules = list(limits)
+    if stop is not None and tol is not None:
+        raise ValueError(f"tol={tol} and stop={stop!r} are two rules for one thing: give one of them.")
+    if stop is not None:
+        rules.append(Plateau() if isinstance(stop, str) else stop)
+    elif tol is not None or not rules:
+        rules.append(RelativeImprovement(DEFAULT_TOL if tol is None else tol))
+    if max_time is not None:
+        rules.append(MaxTime(max_time))
+    if max_fits is not None:
+        rules.append(MaxFits(max_fits))
+    return rules[0] if len(rules) == 1 else FirstOf(rules)

@@ -70,6 +70,8 @@ def scaled_by_hand(problem: Problem, config: SSFN) -> tuple[Any, Any, Any]:
         mean = np.average(X[ever_train], axis=0, weights=weights[ever_train])
         variance = np.average((X[ever_train] - mean) ** 2, axis=0, weights=weights[ever_train])
         X = (X - mean) / np.sqrt(variance)
+        if config.clip is not None:
+            X = np.clip(X, -config.clip, config.clip)
     T, weights = T[: problem.n_fit], weights[: problem.n_fit]
     centre = np.average(T, axis=0, weights=weights) if config.bias else np.zeros(T.shape[1])
     spread = np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights)) if config.standardize else 1.0
@@ -156,6 +158,8 @@ SETTINGS = {
     "automatic bound": {"norm_bound": "auto", "ridge": 0.01},
     "no bias": {"bias": False},
     "no scaling": {"standardize": False},
+    "narrow clip": {"clip": 1.0},
+    "no clip": {"clip": None},
     "unit norm": {"unit_norm": True},
     "uniform": {"distribution": "uniform"},
     "ridges": {"ridge": 0.05, "linear_ridge": 20.0},
@@ -269,7 +273,9 @@ def test_memory_order_and_type_of_x_change_nothing(dtype: str) -> None:
         np.testing.assert_array_equal(bind(make_case(X=other), dtype).add_losses(SELECTED, CANDIDATES).parts, expected)
 
 
-@pytest.mark.parametrize("settings", [{}, {"norm_bound": 0.5}, {"redraw": True, "standardize": False, "bias": False}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"norm_bound": 0.5}, {"clip": 0.7}, {"redraw": True, "standardize": False, "bias": False}]
+)
 @pytest.mark.parametrize("cv", [3, "explicit"])
 def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, settings: dict[str, Any]) -> None:
     problem = make_case("outputs", cv=cv, weighted=True)
@@ -321,7 +327,7 @@ def test_a_path_of_ridges_is_each_ridge_alone(n_units: int, intercept: bool) -> 
 
 
 BAD_SETTINGS = {
-    "n_units": 0, "n_draws": 0, "ridge": -1.0, "linear_ridge": -1.0, "norm_bound": 0.0, "bias": "yes",
+    "n_units": 0, "n_draws": 0, "ridge": -1.0, "linear_ridge": -1.0, "norm_bound": 0.0, "bias": "yes", "clip": 0.0,
     "standardize": 2.5, "unit_norm": "no", "redraw": None, "distribution": "cauchy", "refit_units": "many",
 }  # fmt: skip
 

@@ -305,8 +305,9 @@ class SSFNScorer:
         sums = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(self._refit_split)(selected, train, test, width, n_draws, ridges) for train, test in splits
         )
-        total: FloatArray = np.sum(sums, axis=0)
-        return total / sum(self.problem.weights[test].sum() for _, test in splits)
+        weight = sum(float(self.problem.weights[test].sum()) for _, test in splits)
+        losses: FloatArray = np.sum(sums, axis=0) / weight
+        return losses
 
     def _refit_split(
         self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
