@@ -54,7 +54,8 @@ class PlainLoop:
         problem = scorer.problem
         self.scorer = scorer
         self.model = PlainSSFN(scorer.config.ridge, scorer.config.linear_ridge)
-        self.X = np.asfortranarray(problem.standardized(np.arange(problem.n_columns)).T, dtype=dtype)
+        inputs = scorer.inputs(np.arange(problem.n_columns), np.arange(len(problem.X)))
+        self.X = np.asfortranarray(inputs.T, dtype=dtype)
         targets = problem.targets[:, 0]
         self.scale = targets.std()
         self.t = ((targets - targets.mean()) / self.scale).astype(dtype)
@@ -62,7 +63,7 @@ class PlainLoop:
         self.splits = [(fold.training(f), fold.validation(f)) for f in range(fold.n_folds)]
 
     def losses(self, selected: IntArray, candidates: IntArray) -> FloatArray:
-        layer = self.scorer.layer(0, len(selected) + 1, self.scorer.config.n_units)
+        layer = self.scorer.layer((0, len(selected), 0), len(selected) + 1, self.scorer.config.n_units)
         weights, bias = (part.astype(self.X.dtype) for part in layer)
         result = []
         for candidate in candidates:

@@ -12,7 +12,7 @@ import pytest
 
 import ngp.groups
 from ngp import NeuralGreedyPursuit
-from ngp.selector import DEFAULT_TOL
+from ngp.stopping import DEFAULT_TOL
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -151,7 +151,7 @@ def test_a_share_counts_a_category_once(frame: Any) -> None:
 def test_constant_columns_beside_categories_are_named(kind: str) -> None:
     values = VALUES.copy()
     values[:, 2] = 7
-    with pytest.warns(UserWarning, match=r"X has 2 of 6 columns constant \(town, x\): they are never selected"):
+    with pytest.warns(UserWarning, match=r"X has constant features, 2 of 6 \(town, x\): they are never selected"):
         selector = make_selector(n_features_to_select=4).fit(make_frame(kind, np.repeat("Ulm", 80), values), TARGET)
     assert np.flatnonzero(~selector.support_).tolist() == [0, 3]
 

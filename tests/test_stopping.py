@@ -76,7 +76,7 @@ def test_max_columns_takes_back_what_leads_beyond() -> None:
 
 
 def test_fixed_columns_beyond_the_limit_stay() -> None:
-    start = FakeStep(1.0, np.array([1.0, 1.0]), n_selected=5, n_columns=5)
+    start = FakeStep(float("nan"), 1.0, np.array([1.0, 1.0]), n_selected=5, n_columns=5)
     assert MaxFeatures(3).check([start]) == Stop("5 of at most 3 features are selected", 0)
 
 
@@ -164,7 +164,7 @@ def test_plateau_prunes_when_candidates_run_out() -> None:
 
 def test_plateau_uses_the_standard_error_of_the_best_step() -> None:
     steps = path([10, 4.2, 4.0], spread=0.1)
-    steps[1] = FakeStep(4.2, np.array([0.0, 8.4]), 1, 1)
+    steps[1] = FakeStep(5.0, 4.2, np.array([0.0, 8.4]), 1, 1)
     stop = Plateau().check(steps, exhausted=True)
     assert stop is not None
     assert stop.keep == 2
@@ -173,7 +173,7 @@ def test_plateau_uses_the_standard_error_of_the_best_step() -> None:
 def test_plateau_looks_at_size_not_at_place() -> None:
     # A removal made the selection smaller again: steps 1 and 3 have one feature each.
     steps = [
-        FakeStep(loss, np.array([loss, loss + 2.0]), size, size)
+        FakeStep(loss, loss, np.array([loss, loss + 2.0]), size, size)
         for loss, size in [(10.0, 0), (4.5, 1), (4.2, 2), (4.1, 1), (4.0, 2)]
     ]
     stop = Plateau().check(steps, exhausted=True)
@@ -182,7 +182,7 @@ def test_plateau_looks_at_size_not_at_place() -> None:
 
 
 def test_plateau_with_a_single_fold() -> None:
-    steps = [FakeStep(loss, np.array([loss]), k, k, np.array([1.0])) for k, loss in enumerate([3.0, 2.0, 2.5])]
+    steps = [FakeStep(loss, loss, np.array([loss]), k, k, np.array([1.0])) for k, loss in enumerate([3.0, 2.0, 2.5])]
     message = (
         "standard_errors needs at least 2 validation folds, but there is 1: "
         "use more folds, such as cv=5, or Plateau(standard_errors=0)."

@@ -35,7 +35,9 @@ def squared_error(predictions: AnyArray, targets: FloatArray) -> FloatArray:
     >>> squared_error(np.array([[1.0, 0.0]]), np.array([[3.0, 0.0]]))
     array([2.])
     """
-    result: FloatArray = np.mean(np.square(predictions - targets), axis=-1)
+    errors = predictions - targets
+    np.square(errors, out=errors)
+    result: FloatArray = errors[..., 0] if errors.shape[-1] == 1 else errors.mean(axis=-1)
     return result
 
 

@@ -244,18 +244,20 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check_columns(self, problem: Problem) -> None:
-        blocks, varies = self.encoder_.feature_groups_, problem.varies
-        if blocks is not None:
-            varies = np.array([varies[block].any() for block in blocks])
-        constant = np.flatnonzero(~varies)
-        if len(constant) == len(varies):
+        """Say which features can't be selected, since none of their columns varies."""
+        if not problem.varies.any():
             raise ValueError("X has only constant columns: there is nothing to select from.")
+        groups = problem.groups
+        if groups.is_single and groups.n_groups == problem.n_columns:
+            constant = np.flatnonzero(~problem.varies)
+        else:
+            varies = (problem.varies[columns].any() for columns in groups.columns)
+            constant = np.flatnonzero(~np.fromiter(varies, dtype=bool, count=groups.n_groups))
         if len(constant):
-            names = getattr(self, "feature_names_in_", None)
-            some = ", ".join(f"x{c}" if names is None else str(names[c]) for c in constant[:3])
+            some = ", ".join(groups.names[int(group)] for group in constant[:3])
             warnings.warn(
-                f"X has {len(constant)} of {len(varies)} columns constant ({some}{', …' if len(constant) > 3 else ''}): "
-                "they are never selected by themselves.",
+                f"X has constant features, {len(constant)} of {groups.n_groups} "
+                f"({some}{', …' if len(constant) > 3 else ''}): they are never selected.",
                 stacklevel=4,
             )
 

@@ -189,6 +189,20 @@ def test_first_step_and_long_selections() -> None:
     assert largest_difference(scorer, np.array([6, 0, 3, 1, 2]), ColumnSets.of([[4], [5, 4]])) <= 1e-9
 
 
+def test_layers_are_prefixes_of_longer_ones_scaled_by_their_number_of_columns() -> None:
+    scorer = bind(make_case())
+    (short, biases), (long, same) = (scorer.layer((1, 3, 0), n_slots, 12) for n_slots in (2, 8))
+    np.testing.assert_allclose(short * np.sqrt(2), long[:2] * np.sqrt(8))
+    np.testing.assert_array_equal(biases, same)
+    assert (np.abs(long) * np.sqrt(8)).mean() == pytest.approx(np.sqrt(2 / np.pi), rel=0.2)  # standard normal, scaled
+    raw = bind(make_case(), standardize=False, bias=False, distribution="uniform")
+    weights, biases = raw.layer((1, 3, 0), 8, 12)
+    assert 0.8 < np.abs(weights).max() < 1
+    assert not biases.any()
+    others = [scorer.layer(number, 8, 12)[0] for number in ((0, 3, 0), (1, 2, 0), (1, 3, 1))]
+    assert all((other != long).all() for other in others)
+
+
 def test_a_weight_of_zero_is_a_row_left_out_and_a_weight_of_two_a_row_twice() -> None:
     X, y = make_data("regression")
     validation = make_data("regression", n_rows=20, seed=2)
@@ -308,6 +322,8 @@ def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any, setti
     chosen = scorer._refit_losses(SELECTED, width, n_draws, [ridge])[0]
     plain = scorer._refit_losses(SELECTED, scorer.config.n_units, scorer.config.n_draws, [scorer.config.ridge])[0]
     assert chosen <= plain * (1 + 1e-9)
+    factor = width // scorer.config.n_units
+    assert n_draws == -(-scorer.config.n_draws // factor)  # the number of units stays until one layer is left
     networks = scorer.fit(SELECTED).networks
     assert [network.weights.shape for network in networks] == [(len(SELECTED), width)] * n_draws
 

@@ -138,8 +138,69 @@ static PyObject *use(PyObject *module, PyObject *args)
     return current(module, NULL);
 }
 
+/* Entry of a row of X at a byte offset, as double. */
+static inline double entry(const char *at, int single)
+{
+    return single ? *(const float *)at : *(const double *)at;
+}
+
+/* Columns of X that are read together: a cache line of a row-major X. */
+#define GATHERED 8
+
+/* gather(X, rows, columns, mean, scale, bound, out): out[c, j] = (X[rows[j], columns[c]] - mean[c]) / scale[c], held
+ * within +-bound. X is read from top to bottom, since its rows in fold order would miss the cache every time. */
+static PyObject *gather(PyObject *module, PyObject *args)
+{
+    PyObject *objects[6];
+    Py_buffer view[6];
+    double bound;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOOOOdO", objects, objects + 1, objects + 2, objects + 3, objects + 4, &bound,
+                          objects + 5))
+        return NULL;
+    for (int i = 0; i < 6; i++) {
+        const int flags = i == 0 ? PyBUF_STRIDED_RO | PyBUF_FORMAT : i == 5 ? PyBUF_WRITABLE : PyBUF_SIMPLE;
+        if (PyObject_GetBuffer(objects[i], view + i, flags)) {
+            while (i--)
+                PyBuffer_Release(view + i);
+            return NULL;
+        }
+    }
+    const int64_t *rows = view[1].buf, *columns = view[2].buf;
+    const double *mean = view[3].buf, *scale = view[4].buf;
+    const long n_rows = view[1].len / 8, n_columns = view[2].len / 8, height = view[0].shape[0];
+    const Py_ssize_t down = view[0].strides[0], right = view[0].strides[1];
+    const int single = view[0].itemsize == 4;
+    double *out = view[5].buf, *scaled = malloc(sizeof(double) * GATHERED * (height + 1));
+    if (scaled) {
+        Py_BEGIN_ALLOW_THREADS
+        for (long first = 0; first < n_columns; first += GATHERED) {
+            const long n = MIN(GATHERED, n_columns - first);
+            for (long i = 0; i < height; i++) {
+                const char *row = (const char *)view[0].buf + i * down;
+                for (long c = 0; c < n; c++) {
+                    const long at = first + c;
+                    const double value = (entry(row + columns[at] * right, single) - mean[at]) / scale[at];
+                    scaled[i * GATHERED + c] = value > bound ? bound : value < -bound ? -bound : value;
+                }
+            }
+            for (long c = 0; c < n; c++)
+                for (long j = 0; j < n_rows; j++)
+                    out[(first + c) * n_rows + j] = scaled[rows[j] * GATHERED + c];
+        }
+        Py_END_ALLOW_THREADS
+    }
+    for (int i = 0; i < 6; i++)
+        PyBuffer_Release(view + i);
+    if (!scaled)
+        return PyErr_NoMemory();
+    free(scaled);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"score", score, METH_VARARGS, "Out-of-fold predictions of a chunk of candidates."},
+    {"gather", gather, METH_VARARGS, "Standardised, clipped columns of a matrix, rows in a given order."},
     {"current", current, METH_NOARGS, "Name and vector width in bytes of the instruction set in use."},
     {"use", use, METH_VARARGS, "Choose the instruction set; returns its name and its vector width in bytes."},
     {NULL, NULL, 0, NULL},

@@ -188,11 +188,16 @@ static void NAME(linear_predictions)(const Linear *lin, const double *x, long m,
             const double *pushed = w->pushed + fold * w->r * rows;
             double *y = out + (fold * Q + q) * J;
             const double *before = lin->prediction + (fold * Q + q) * J;
-            for (long j = 0; j < J; j++)
-                y[j] = before[j] - intercept - (m <= Q ? 0 : pushed[q * rows + j]);
-            for (long a = 0; a < m; a++)
+            if (m == 1) /* by far the most common case, in one pass */
                 for (long j = 0; j < J; j++)
-                    y[j] += slopes[a * Q] * (x[a * J + j] - (m <= Q ? pushed[a * rows + j] : 0));
+                    y[j] = before[j] - intercept + slopes[0] * (x[j] - pushed[j]);
+            else {
+                for (long j = 0; j < J; j++)
+                    y[j] = before[j] - intercept - (m <= Q ? 0 : pushed[q * rows + j]);
+                for (long a = 0; a < m; a++)
+                    for (long j = 0; j < J; j++)
+                        y[j] += slopes[a * Q] * (x[a * J + j] - (m <= Q ? pushed[a * rows + j] : 0));
+            }
         }
 }
 #undef LinearWork

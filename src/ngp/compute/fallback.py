@@ -1,7 +1,7 @@
 """The compiled scorer once more, in plain numpy: for machines without a compiler, and for reading.
 
-`score`, `use` and `current` stand in for the compiled functions of the same names. Where those share sums between
-folds, and regressions between candidates, these train every network anew, on its own rows, in float64.
+`gather`, `score`, `use` and `current` stand in for the compiled functions of the same names. Where those share sums
+between folds, and regressions between candidates, these train every network anew, on its own rows, in float64.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from ngp._types import AnyArray, FloatArray
+from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.ridge import solve_output_layer
 
-__all__ = ["current", "score", "use"]
+__all__ = ["current", "gather", "score", "use"]
 
 
 def use(name: str) -> tuple[str, int]:
@@ -37,6 +37,30 @@ def current() -> tuple[str, int]:
     ('numpy', 1)
     """
     return "numpy", 1
+
+
+def gather(
+    X: AnyArray,
+    rows: IntArray,
+    columns: IntArray,
+    mean: FloatArray,
+    scale: FloatArray,
+    bound: float,
+    out: FloatArray,
+) -> None:
+    """Write standardised columns of X, held within +-bound, to the rows of `out`, samples in the given order.
+
+    Examples
+    --------
+    >>> out = np.empty((1, 2))
+    >>> gather(np.array([[1.0, 2.0], [3.0, 8.0]]), np.array([1, 0]), np.array([1]), np.ones(1), np.ones(1), 5.0, out)
+    >>> out
+    array([[5., 1.]])
+    """
+    out[:] = X[np.ix_(rows, columns)].T
+    out -= mean[:, None]
+    out /= scale[:, None]
+    np.clip(out, -bound, bound, out=out)
 
 
 def score(

@@ -7,18 +7,21 @@ columns and calls the compiled kernel. Both travel to other threads and processe
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.compute import fallback
 from ngp.compute.layers import Penalties
 
+_kernels: ModuleType
 try:
     from ngp.compute import _kernels
 except ImportError:  # not built: no compiler, or a source tree that was never installed
-    from ngp.compute import fallback as _kernels  # type: ignore[no-redef]
+    _kernels = fallback
 
-__all__ = ["LayerTask", "LinearState", "linear_state", "padded_width", "score_chunk"]
+__all__ = ["LayerTask", "LinearState", "gather_columns", "linear_state", "padded_width", "score_chunk"]
 
 # Row lengths of the double arrays that the kernel reads in whole vectors, whatever the instruction set.
 ROW_MULTIPLE = 8
@@ -34,6 +37,35 @@ def padded_width(n: int, dtype: np.dtype[np.floating]) -> int:
     """
     lanes = max(1, _kernels.current()[1] // dtype.itemsize)
     return -(-n // lanes) * lanes
+
+
+def gather_columns(
+    X: AnyArray, rows: IntArray, columns: IntArray, mean: FloatArray, scale: FloatArray, bound: float
+) -> FloatArray:
+    """Standardised columns of X, held within a bound, as rows of an array.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_columns)
+        Numbers of any type and memory order.
+    rows, columns : int arrays
+        What to take, in this order.
+    mean, scale : float arrays, one entry per taken column
+        What to take away, and what to divide by.
+    bound : float
+        Largest absolute value of the result.
+
+    Examples
+    --------
+    >>> X = np.array([[1, 2], [3, 8]])
+    >>> gather_columns(X, np.array([1, 0]), np.array([1, 0]), np.array([2.0, 1.0]), np.array([2.0, 1.0]), 2.5)
+    array([[2.5, 0. ], [2. , 0. ]])
+    """
+    out = np.empty((len(columns), len(rows)))
+    compiled = X.dtype in (np.float32, np.float64) and X.dtype.isnative
+    gather = _kernels.gather if compiled else fallback.gather
+    gather(X, np.asarray(rows, np.int64), np.asarray(columns, np.int64), mean, scale, bound, out)
+    return out
 
 
 @dataclass(frozen=True)

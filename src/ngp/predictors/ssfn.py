@@ -9,23 +9,25 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
-from ngp.compute.scoring import LayerTask, linear_state, padded_width, score_chunk
+from ngp.compute.parallel import run_tasks
+from ngp.compute.scoring import LayerTask, LinearState, gather_columns, linear_state, padded_width, score_chunk
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.problem import Problem
 from ngp.validation import Round, make_rounds
 
 __all__ = ["SSFN"]
 
-# Samples of candidates' columns that one task gets: enough for its overhead not to count, few enough for memory and
-# for many tasks to share the work.
+# Numbers in the columns that one task gets: enough for its overhead not to count, few enough for memory; in between,
+# so many tasks that none of the threads waits long for the last one.
+FEWEST_NUMBERS = 2**13
 CHUNK_NUMBERS = 2**18
-CHUNKS_PER_JOB = 8
+CHUNKS_PER_JOB = 32
 # Sizes of the final predictor that are tried: multiples of the scored one's width and ridge, as long as training one
 # layer takes no more operations than this.
 WIDTH_FACTORS = (1, 4, 16, 32)
@@ -192,47 +194,59 @@ class SSFNScorer:
             scale = float(np.sqrt(np.average((targets[rows] - mean) ** 2, axis=0, weights=weights).mean()))
         return mean, scale if scale > 0 else 1.0
 
-    def inputs(self, columns: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
+    def inputs(self, columns: IntArray, rows: IntArray) -> FloatArray:
         """Columns as rows of an array, scaled as the network wants them."""
         if not self.config.standardize:
             return self.problem.columns(columns, rows)
-        values = self.problem.standardized(columns, rows)
-        if self.config.clip is not None:
-            np.clip(values, -self.config.clip, self.config.clip, out=values)
-        return values
+        mean, scale = self.problem.column_scales
+        bound = np.inf if self.config.clip is None else self.config.clip
+        return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], bound)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
+        selected = np.asarray(selected, dtype=np.intp)
+        states = [self._linear_state(fold, selected) for fold in self.problem.rounds]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         sizes = candidates.sizes
         for size in np.unique(sizes):
             members = np.flatnonzero(sizes == size)
             columns = candidates.columns[candidates.bounds[members][:, None] + np.arange(size)]
-            parts[members] = self._equal_sizes(np.asarray(selected, dtype=np.intp), columns)
+            parts[members] = self._equal_sizes(selected, columns, states)
         return Losses(parts, self.problem.part_weights)
 
-    def _equal_sizes(self, selected: IntArray, candidates: IntArray) -> FloatArray:
+    def _equal_sizes(self, selected: IntArray, candidates: IntArray, states: list[LinearState]) -> FloatArray:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
-        tasks = [self._shared_task(fold, selected, candidates.shape[1]) for fold in self.problem.rounds]
+        folds = zip(self.problem.rounds, states, strict=True)
+        tasks = [self._shared_task(fold, selected, candidates.shape[1], state) for fold, state in folds]
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
-        chunks = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(_chunk_losses)(self, tasks, selected, candidates[start : start + length]) for start in starts
+        arguments = [(self, tasks, selected, candidates[start : start + length]) for start in starts]
+        return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
+
+    def _scaled_targets(self, rows: IntArray) -> FloatArray:
+        mean, scale = self.target_scales
+        result: FloatArray = (self.problem.targets[rows] - mean) / scale
+        return result
+
+    def _linear_state(self, fold: Round, selected: IntArray) -> LinearState:
+        return linear_state(
+            self.inputs(selected, fold.rows),
+            self._scaled_targets(fold.rows),
+            self.problem.weights[fold.rows],
+            fold.segments,
+            ridge=self.config.linear_ridge,
+            centred=self.config.bias,
         )
-        return np.concatenate(chunks)
 
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
-        most = CHUNK_NUMBERS // (len(self.problem.X) * max(1, n_new))
+        numbers = len(self.problem.X) * max(1, n_new)
         fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
-        return max(1, min(most, fair))
+        return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
 
-    def _shared_task(self, fold: Round, selected: IntArray, n_new: int) -> LayerTask:
+    def _shared_task(self, fold: Round, selected: IntArray, n_new: int, state: LinearState) -> LayerTask:
         """What all candidates of a step have in common in one round."""
-        config = self.config
-        mean, scale = self.target_scales
-        inputs, weights = self.inputs(selected, fold.rows), self.problem.weights[fold.rows]
-        targets = (self.problem.targets[fold.rows] - mean) / scale
+        config, inputs = self.config, self.inputs(selected, fold.rows)
         width = padded_width(config.n_units, self.dtype)
         base = np.zeros((config.n_draws, len(fold.rows), width), self.dtype)
         slots = np.zeros((config.n_draws, n_new, width), self.dtype)
@@ -240,9 +254,9 @@ class SSFNScorer:
             random, biases = self.layer((draw, len(selected), 0), len(selected) + n_new, config.n_units)
             base[draw, :, : config.n_units] = inputs.T @ random[: len(selected)] + biases
             slots[draw, :, : config.n_units] = random[len(selected) :]
-        linear = linear_state(inputs, targets, weights, fold.segments, ridge=config.linear_ridge, centred=config.bias)
-        return LayerTask(fold.segments, weights, targets.astype(self.dtype), base, slots, linear, config.n_units,
-                         self.penalties)  # fmt: skip
+        targets = self._scaled_targets(fold.rows).astype(self.dtype)
+        weights = self.problem.weights[fold.rows]
+        return LayerTask(fold.segments, weights, targets, base, slots, state, config.n_units, self.penalties)
 
     def layer(self, number: tuple[int, int, int], n_slots: int, n_units: int) -> tuple[FloatArray, FloatArray]:
         """Random weights and biases of the layer (draw, size of the selection, candidate)."""
@@ -268,9 +282,7 @@ class SSFNScorer:
         self, selected: IntArray, rows: IntArray, width: int, n_draws: int, ridges: Sequence[float]
     ) -> list[tuple[Network, ...]]:
         """Networks on some rows: for each ridge one network a draw."""
-        mean, scale = self.target_scales
-        inputs, weights = self.inputs(selected, rows).T, self.problem.weights[rows]
-        data = inputs, (self.problem.targets[rows] - mean) / scale, weights
+        data = self.inputs(selected, rows).T, self._scaled_targets(rows), self.problem.weights[rows]
         layers = [self.layer((draw, REFIT_LAYER, 0), len(selected), width) for draw in range(n_draws)]
         if len(ridges) == 1:
             penalties = replace(self.penalties, ridge=ridges[0])
@@ -302,9 +314,8 @@ class SSFNScorer:
         if sum(fold.n_folds for fold in rounds) > 2 * REFIT_FOLDS:  # leave-one-out: too many networks to train
             rounds = self._few_folds
         splits = [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
-        sums = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._refit_split)(selected, train, test, width, n_draws, ridges) for train, test in splits
-        )
+        arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
+        sums = run_tasks(self._refit_split, arguments, self.n_jobs)
         weight = sum(float(self.problem.weights[test].sum()) for _, test in splits)
         losses: FloatArray = np.sum(sums, axis=0) / weight
         return losses
@@ -325,7 +336,7 @@ class SSFNScorer:
     def _few_folds(self) -> tuple[Round, ...]:
         n_fit = self.problem.n_fit
         return make_rounds(
-            REFIT_FOLDS,
+            min(REFIT_FOLDS, n_fit),
             self.problem.X[:n_fit],
             np.zeros(n_fit),
             classification=False,
