@@ -218,7 +218,7 @@ def test_bad_weights(weights: Any, cv: Any, message: str) -> None:
 def test_constant_columns_are_named_and_never_selected(n_constant: int) -> None:
     data = np.column_stack([X, np.full((40, n_constant), 3.7)])
     listed = {1: r"1 of 6 \(x5\)", 4: r"4 of 9 \(x5, x6, x7, …\)"}[n_constant]
-    with pytest.warns(UserWarning, match=rf"X has {listed}: they are never selected") as caught:
+    with pytest.warns(UserWarning, match=rf"X has constant features, {listed}: they are never selected") as caught:
         selector = make_selector(n_features_to_select=5).fit(data, y)
     assert caught[0].filename == __file__
     assert sorted(selector.order_) == [0, 1, 2, 3, 4]

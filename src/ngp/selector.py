@@ -9,26 +9,21 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, _fit_context
-from sklearn.feature_selection import SelectorMixin
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.base import _fit_context
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._dataframe import is_polars_df
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_sample_weight,
-    check_is_fitted,
     validate_data,
 )
 from threadpoolctl import threadpool_limits
 
-from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
+from ngp._types import AnyArray, IntArray
 from ngp.columns import ColumnEncoder, column_numbers
+from ngp.fitted import FittedSelector
 from ngp.groups import make_groups
-from ngp.losses import LOSSES, probabilities
+from ngp.losses import LOSSES
 from ngp.predictors.base import Predictor
 from ngp.predictors.constant import Constant
 from ngp.predictors.ssfn import SSFN
@@ -39,14 +34,7 @@ from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
 __all__ = ["NeuralGreedyPursuit"]
 
 
-def _is_classification(selector: NeuralGreedyPursuit) -> bool:
-    check_is_fitted(selector)
-    if selector.task_ != "classification":
-        raise AttributeError("predict_proba is for classes, and this selector was fitted to a regression.")
-    return True
-
-
-class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class NeuralGreedyPursuit(FittedSelector):
     """Select features one by one, each by retraining a predictor for every candidate.
 
     Start with no features; in each step retrain the predictor for every candidate together with those already
@@ -237,21 +225,22 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             cv_groups=None if cv_groups is None else np.asarray(cv_groups),
             random_state=seed,
         )
-        self._check_columns(problem)
+        self._check_columns(problem, fixed)
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"):
             self._select(problem, fixed, seed)
         return self
 
-    def _check_columns(self, problem: Problem) -> None:
+    def _check_columns(self, problem: Problem, fixed: IntArray) -> None:
         """Say which features can't be selected, since none of their columns varies."""
         if not problem.varies.any():
             raise ValueError("X has only constant columns: there is nothing to select from.")
-        groups = problem.groups
+        groups, useful = problem.groups, problem.varies.copy()
+        useful[fixed] = True
         if groups.is_single and groups.n_groups == problem.n_columns:
-            constant = np.flatnonzero(~problem.varies)
+            constant = np.flatnonzero(~useful)
         else:
-            varies = (problem.varies[columns].any() for columns in groups.columns)
+            varies = (useful[columns].any() for columns in groups.columns)
             constant = np.flatnonzero(~np.fromiter(varies, dtype=bool, count=groups.n_groups))
         if len(constant):
             some = ", ".join(groups.names[int(group)] for group in constant[:3])
@@ -342,102 +331,6 @@ class NeuralGreedyPursuit(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             if len(columns) and constant > 0:
                 before = constant if step.action == "start" else step.before
                 self.feature_importances_[columns] = max(before - step.loss, 0.0) / constant / len(columns)
-
-    def _get_support_mask(self) -> BoolArray:
-        check_is_fitted(self)
-        mask: BoolArray = self.support_
-        return mask
-
-    def transform(self, X: npt.ArrayLike) -> Any:
-        """Reduce X to the selected columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-
-        Returns
-        -------
-        array or data frame of shape (n_samples, n_selected_columns)
-            A data frame where `set_output` asks for one; its columns keep their types where X is of the same kind.
-        """
-        check_is_fitted(self)
-        output = _get_output_config("transform", estimator=self)["dense"]
-        if output != "polars" or not is_polars_df(X):
-            return super().transform(X)
-        _check_feature_names(self, X, reset=False)
-        return X[:, self.get_support(indices=True).tolist()]  # type: ignore[call-overload, index]
-
-    def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        if self.encoder_.feature_groups_ is None:
-            data = validate_data(self, X, reset=False)
-        else:
-            _check_feature_names(self, X, reset=False)
-            data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
-        return self.predictor_.predict(data)
-
-    def predict(self, X: npt.ArrayLike) -> AnyArray:
-        """Predict from the selected columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        coded = self._predict_coded(X)
-        if self.task_ == "classification":
-            best = coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
-            labels: AnyArray = self.classes_[best]
-            return labels
-        return coded[:, 0] if self._single_output else coded
-
-    @available_if(_is_classification)
-    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
-        """Class probabilities, of shape (n_samples, n_classes).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-        """
-        return probabilities(self._predict_coded(X))
-
-    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
-        """Accuracy of the predicted classes, or R² of the predicted values.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-        y : array-like
-            The truth.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the samples.
-        """
-        check_is_fitted(self)
-        metric = accuracy_score if self.task_ == "classification" else r2_score
-        return float(metric(y, self.predict(X), sample_weight=sample_weight))
-
-    def plot_path(self, *, ax: Any = None) -> Any:
-        """Plot the validation loss against the number of selected features (see `ngp.report.plot_path`).
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        from ngp.report import plot_path
-
-        return plot_path(self, ax=ax)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

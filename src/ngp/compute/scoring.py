@@ -36,7 +36,7 @@ def padded_width(n: int, dtype: np.dtype[np.floating]) -> int:
     0
     """
     lanes = max(1, _kernels.current()[1] // dtype.itemsize)
-    return -(-n // lanes) * lanes
+    return int(-(-n // lanes) * lanes)
 
 
 def gather_columns(
