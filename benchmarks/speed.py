@@ -234,7 +234,8 @@ def step_table(plan: Plan) -> list[dict[str, Any]]:
     for n_samples, n_features in plan.sizes:
         X, y = make_wide_data(n_samples, n_features, "float32")
         steps[f"{n_samples}x{n_features}"] = Step(bind(X, y), plan.step_seconds)
-    seconds = side_by_side(steps, min(3, plan.repetitions))
+    with threadpool_limits(1, user_api="blas"):  # as inside a fit
+        seconds = side_by_side(steps, min(3, plan.repetitions))
     return [
         {
             "n_samples": n_samples,
@@ -294,7 +295,8 @@ def variations(plan: Plan) -> dict[str, dict[str, float]]:
     options: dict[str, dict[str, Any]] = {f"n_draws={n}": {"n_draws": n} for n in (1, 2, 4, 8)}
     options |= {"dtype=float64": {"dtype": "float64"}, "cv=loo": {"cv": "loo"}, "n_jobs=1": {"n_jobs": 1}}
     steps = {name: Step(bind(X, y, **option), plan.step_seconds / 4) for name, option in options.items()}
-    seconds = side_by_side(steps, plan.repetitions)
+    with threadpool_limits(1, user_api="blas"):  # as inside a fit
+        seconds = side_by_side(steps, plan.repetitions)
     times = {name: step.microseconds(seconds[name]) for name, step in steps.items()}
     return {
         name: {"microseconds_per_candidate": time, "relative": time / times["n_draws=1"]}

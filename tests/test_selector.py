@@ -24,22 +24,13 @@ from ngp.stopping import MaxColumns, RelativeImprovement
 FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
 
 
-def not_comparable(estimator: Any) -> dict[str, str]:
-    """A weight of two is a row twice in all but the folds: random folds of different rows differ by chance."""
-    check = "check_sample_weight_equivalence_on_dense_data"
-    return {check: "folds of repeated rows are other folds"} if estimator.stop == "plateau" else {}
-
-
 @parametrize_with_checks(
     [
         NeuralGreedyPursuit(),
         NeuralGreedyPursuit(SSFN(n_units=10, n_draws=1)),
-        NeuralGreedyPursuit(FAST, stop="plateau"),
         NeuralGreedyPursuit(FAST, n_features_to_select=1, cv=0.4, dtype="float64", n_jobs=2),
         NeuralGreedyPursuit(FAST, tol=0.0, cv="loo", max_fits=20),
-    ],
-    expected_failed_checks=not_comparable,
-    xfail_strict=False,
+    ]
 )
 @pytest.mark.filterwarnings("ignore:Nothing was", "ignore:No features were", "ignore:X has constant features")
 def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
