@@ -117,14 +117,6 @@ class Problem:
         mean, deviation = self.column_statistics
         return mean, np.where(self.varies, deviation, 1)
 
-    def standardized(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
-        """Columns as by `columns`, with mean zero and deviation one over the rows that ever train."""
-        mean, scale = self.column_scales
-        values = self.columns(indices, rows)
-        values -= mean[indices, None]
-        values /= scale[indices, None]
-        return values
-
     def row_losses(self, predictions: AnyArray, rows: IntArray) -> FloatArray:
         """Losses of predictions (..., len(rows), n_outputs) for some rows."""
         return LOSSES[self.loss](predictions, self.targets[rows])

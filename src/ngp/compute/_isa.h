@@ -12,6 +12,8 @@
 #define NAME(x) JOIN(x, f64, ISA)
 #include "_tiles.h"
 #include "_linear.h"
+#include "_rows.h"
+#include "_solve.h"
 #include "_score.h"
 #undef REAL
 #undef IREAL
@@ -33,6 +35,8 @@
 #endif
 #define NAME(x) JOIN(x, f32, ISA)
 #include "_tiles.h"
+#include "_rows.h"
+#include "_solve.h"
 #include "_score.h"
 #undef REAL
 #undef IREAL

@@ -199,8 +199,11 @@ class SSFNScorer:
         if not self.config.standardize:
             return self.problem.columns(columns, rows)
         mean, scale = self.problem.column_scales
-        bound = np.inf if self.config.clip is None else self.config.clip
-        return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], bound)
+        return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], self._bound)
+
+    @property
+    def _bound(self) -> float:
+        return np.inf if self.config.clip is None else self.config.clip
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
@@ -272,10 +275,10 @@ class SSFNScorer:
         selected = np.asarray(selected, dtype=np.intp)
         width, n_draws, ridge = self._refit_size(selected)
         networks = self._train(selected, np.arange(self.problem.n_fit), width, n_draws, [ridge])[0]
-        mean, scale, clip = np.zeros(len(selected)), np.ones(len(selected)), None
+        mean, scale, clip = np.zeros(len(selected)), np.ones(len(selected)), np.inf
         if self.config.standardize:
             mean, scale = (values[selected] for values in self.problem.column_scales)
-            clip = self.config.clip
+            clip = self._bound
         return SSFNPredictor(selected, mean, scale, clip, networks, *self.target_scales)
 
     def _train(
@@ -386,7 +389,7 @@ class SSFNPredictor:
     columns: IntArray
     mean: FloatArray
     scale: FloatArray
-    clip: float | None
+    clip: float
     networks: tuple[Network, ...]
     target_mean: FloatArray
     target_scale: float
@@ -394,8 +397,7 @@ class SSFNPredictor:
     def predict(self, X: AnyArray) -> FloatArray:
         """Coded targets of shape (n_samples, n_outputs)."""
         inputs = (np.asarray(X[:, self.columns], dtype=np.float64) - self.mean) / self.scale
-        if self.clip is not None:
-            inputs = np.clip(inputs, -self.clip, self.clip)
+        inputs = np.clip(inputs, -self.clip, self.clip)
         outputs = np.mean([network.predict(inputs) for network in self.networks], axis=0)
         result: FloatArray = outputs * self.target_scale + self.target_mean
         return result

@@ -1,0 +1,159 @@
+/* The output layer of each fold: its normal equations, their solution, the predictions of the fold's own rows.
+ *
+ * Included once for each (scalar type, instruction set), after _rows.h. */
+
+/* Entry of the total Gram matrix in a column of linear units. */
+static inline REAL NAME(lin_entry)(const Work *w, long r, long c)
+{
+    return c < w->seg_width ? w->total[r * w->seg_width + c]
+                            : w->lin_gram[r * (w->row_width - w->seg_width) + c - w->seg_width];
+}
+
+/* Normal equations of one fold, columns [hidden | 1 | linear units | targets], upper triangle. */
+static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
+{
+    const long ld = w->sys_width, seg = w->seg_width, Q = t->linear.n_outputs, own = w->target;
+    const long lin = w->lin + fold * w->n_lin;
+    const REAL *part = w->grams + (w->store_segments ? fold + 1 : 1) * seg * seg;
+    for (long i = 0; i < own; i++) {
+        REAL *row = w->system + i * ld;
+        for (long c = i / VW * VW; c < own; c += VW)
+            *(vec *)(row + c) = *(vec *)(w->total + i * seg + c) - *(const vec *)(part + i * seg + c);
+        for (long a = 0; a < w->n_lin; a++)
+            row[own + a] = NAME(lin_entry)(w, i, lin + a);
+        for (long q = 0; q < Q; q++)
+            row[own + w->n_lin + q] = w->total[i * seg + own + q] - part[i * seg + own + q];
+        for (long c = w->n_params + Q; c < ld; c++)
+            row[c] = 0;
+    }
+    for (long a = 0; a < w->n_lin; a++) {
+        REAL *row = w->system + (own + a) * ld;
+        memset(row, 0, ld * sizeof(REAL));
+        for (long b = a; b < w->n_lin; b++)
+            row[own + b] = NAME(lin_entry)(w, lin + a, lin + b);
+        for (long q = 0; q < Q; q++)
+            row[own + w->n_lin + q] = NAME(lin_entry)(w, own + q, lin + a);
+    }
+    for (long i = 0; i < w->n_params; i++) {
+        REAL *pivot = w->system + i * ld + i;
+        /* What is left of total minus part is no better than the rounding of the total; without a ridge, all that
+         * the elimination adds to it may stand in for a pivot that should be zero. */
+        w->floor[i] = (ridge > 0 ? 8 : w->n_params) * EPSILON * (i < own ? w->total[i * seg + i] : *pivot);
+        if (!t->intercept || i != w->one)
+            *pivot += ridge;
+    }
+}
+
+/* Squared norms of the penalised weights O, and of U^-T O, from which Newton's step follows. */
+static void NAME(norms)(const Task *t, Work *w, const REAL *solution, double *norm, double *curvature)
+{
+    const long n = w->n_params, ld = w->sys_width;
+    REAL *q = w->forward;
+    *norm = *curvature = 0;
+    for (long output = 0; output < t->linear.n_outputs; output++) {
+        memcpy(q, solution + output * ld, n * sizeof(REAL));
+        if (t->intercept)
+            q[w->one] = 0;
+        for (long i = 0; i < n; i++)
+            *norm += (double)q[i] * q[i];
+        for (long i = 0; i < n; i++) {
+            q[i] /= w->system[i * ld + i];
+            *curvature += (double)q[i] * q[i];
+            for (long c = i + 1; c < n; c++)
+                q[c] -= w->system[i * ld + c] * q[i];
+        }
+    }
+}
+
+/* Output weights of one fold: ridge, and where the norm bound is violated the ridge that meets it exactly
+ * (Newton on 1/|O(lambda)| = 1/bound, monotone from below, as in trust-region methods). */
+static void NAME(solve_fold)(const Task *t, Work *w, long fold)
+{
+    const long n = w->n_params, ld = w->sys_width, Q = t->linear.n_outputs;
+    REAL *solution = w->solution + fold * Q * ld;
+    double lambda = t->ridge;
+    for (int attempt = 0; attempt < 100; attempt++) {
+        NAME(assemble)(t, w, fold, lambda);
+        if (!NAME(cholesky)(w->system, n, ld, w->floor)) {
+            double smallest = 0; /* the smallest ridge that this precision can factor, about */
+            for (long i = 0; i < n; i++)
+                smallest += w->floor[i];
+            lambda = lambda > smallest / n ? 4 * lambda : 4 * smallest / n + 1e-30;
+            continue;
+        }
+        for (long q = 0; q < Q; q++)
+            NAME(back_substitute)(w->system, n, ld, n + q, solution + q * ld);
+        if (!(t->norm_bound > 0))
+            return;
+        double norm, curvature;
+        NAME(norms)(t, w, solution, &norm, &curvature);
+        const double excess = (sqrt(norm) - t->norm_bound) / t->norm_bound;
+        if (excess <= 8 * EPSILON)
+            return;
+        lambda += norm / curvature * excess;
+    }
+}
+
+/* The most common case of `predict_rows`, without a detour through the block: the shift has become a constant. */
+static void NAME(predict_single)(const Task *t, Work *w, long cand, long draw, long fold, long from, long to)
+{
+    const long J = t->linear.n_rows, width = t->base_width, n_lin = w->n_lin;
+    const double *x = t->columns + cand * J;
+    const REAL *base = (const REAL *)t->base + cand * t->base_stride + draw * J * width;
+    const REAL *slots = (const REAL *)t->slot_weights + draw * width;
+    const REAL *o = w->solution + fold * w->sys_width, *lin_o = w->lin_solution + fold * n_lin;
+    const REAL share = (REAL)1 / t->n_draws;
+    REAL *out = (REAL *)t->out + cand * J, weights[width], constant = t->intercept ? o[w->one] : 0;
+    for (long h = 0; h < width; h++) {
+        weights[h] = h < t->n_hidden ? o[h] : 0;
+        constant -= w->shift[h] * weights[h];
+    }
+    for (long j = from; j < to; j++) {
+        const REAL value = x[j];
+        vec acc = {0};
+        for (long c = 0; c < width; c += VW)
+            acc += NAME(relu)(*(const vec *)(base + j * width + c) + value * *(const vec *)(slots + c))
+                 * *(const vec *)(weights + c);
+        REAL sum = constant + NAME(lane_sum)(acc);
+        for (long a = 0; a < n_lin; a++)
+            sum += w->own_lin[j * n_lin + a] * lin_o[a];
+        out[j] += share * sum;
+    }
+}
+
+/* Adds the predictions of some of the fold's own rows, which its output weights have never seen. */
+static void NAME(predict_rows)(const Task *t, Work *w, long cand, long draw, long fold, long from, long to)
+{
+    const long Q = t->linear.n_outputs, own = w->target, n_lin = w->n_lin, stride = w->row_width;
+    const REAL share = (REAL)1 / t->n_draws;
+    REAL *out = (REAL *)t->out + cand * t->linear.n_rows * Q;
+    if (Q == 1 && t->n_slots == 1 && !t->unit_norm) {
+        NAME(predict_single)(t, w, cand, draw, fold, from, to);
+        return;
+    }
+    NAME(fill)(t, w, cand, draw, from, to);
+    for (long q = 0; q < Q; q++) {
+        const REAL *o = w->solution + (fold * Q + q) * w->sys_width, *lin_o = w->lin_solution + (fold * Q + q) * n_lin;
+        for (long j = from; j < to; j++) {
+            const REAL *row = w->block + (j - from) * stride, *lin = w->own_lin + j * n_lin;
+            vec acc = {0};
+            for (long c = 0; c < own; c += VW)
+                acc += *(const vec *)(row + c) * *(const vec *)(o + c);
+            REAL sum = NAME(lane_sum)(acc);
+            for (long a = 0; a < n_lin; a++)
+                sum += lin[a] * lin_o[a];
+            out[j * Q + q] += share * sum;
+        }
+    }
+}
+
+/* Sets the weights of the linear units apart: what stands in their place in a row belongs to other columns. */
+static void NAME(split_solution)(const Task *t, Work *w, long fold)
+{
+    for (long q = 0; q < t->linear.n_outputs; q++) {
+        const long i = fold * t->linear.n_outputs + q;
+        REAL *o = w->solution + i * w->sys_width;
+        memcpy(w->lin_solution + i * w->n_lin, o + w->target, w->n_lin * sizeof(REAL));
+        memset(o + w->target, 0, (w->sys_width - w->target) * sizeof(REAL));
+    }
+}
