@@ -228,8 +228,7 @@ class SSFNScorer:
 
     def _scaled_targets(self, rows: IntArray) -> FloatArray:
         mean, scale = self.target_scales
-        result: FloatArray = (self.problem.targets[rows] - mean) / scale
-        return result
+        return (self.problem.targets[rows] - mean) / scale
 
     def _linear_state(self, fold: Round, selected: IntArray) -> LinearState:
         return linear_state(
@@ -319,9 +318,8 @@ class SSFNScorer:
         splits = [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
         sums = run_tasks(self._refit_split, arguments, self.n_jobs)
-        weight = sum(float(self.problem.weights[test].sum()) for _, test in splits)
-        losses: FloatArray = np.sum(sums, axis=0) / weight
-        return losses
+        total: FloatArray = np.sum(sums, axis=0)
+        return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
 
     def _refit_split(
         self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
@@ -398,6 +396,5 @@ class SSFNPredictor:
         """Coded targets of shape (n_samples, n_outputs)."""
         inputs = (np.asarray(X[:, self.columns], dtype=np.float64) - self.mean) / self.scale
         inputs = np.clip(inputs, -self.clip, self.clip)
-        outputs = np.mean([network.predict(inputs) for network in self.networks], axis=0)
-        result: FloatArray = outputs * self.target_scale + self.target_mean
-        return result
+        outputs: FloatArray = np.mean([network.predict(inputs) for network in self.networks], axis=0)
+        return outputs * self.target_scale + self.target_mean
