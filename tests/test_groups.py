@@ -189,13 +189,13 @@ def test_wrong_number_of_feature_names() -> None:
 @pytest.mark.parametrize(
     ("costs", "error", "message"),
     [
-        ([1], ValueError, "costs has the shape (1,) for 2 groups: give one cost per group."),
-        ([[1, 2]], ValueError, "costs has the shape (1, 2) for 2 groups: give one cost per group."),
-        ([1, 0], ValueError, "costs[1]=0.0 must be positive and finite: use 1 for an ordinary group."),
-        ([-1, 1], ValueError, "costs[0]=-1.0 must be positive and finite: use 1 for an ordinary group."),
-        ([1, np.nan], ValueError, "costs[1]=nan must be positive and finite: use 1 for an ordinary group."),
-        ([1, np.inf], ValueError, "costs[1]=inf must be positive and finite: use 1 for an ordinary group."),
-        (["a", "b"], TypeError, "costs=['a', 'b'] must be numbers, one per group."),
+        ([1], ValueError, "group costs have the shape (1,) for 2 groups: give one cost per group."),
+        ([[1, 2]], ValueError, "group costs have the shape (1, 2) for 2 groups: give one cost per group."),
+        ([1, 0], ValueError, "cost 0.0 of group 1 must be positive and finite: use 1 for an ordinary group."),
+        ([-1, 1], ValueError, "cost -1.0 of group 0 must be positive and finite: use 1 for an ordinary group."),
+        ([1, np.nan], ValueError, "cost nan of group 1 must be positive and finite: use 1 for an ordinary group."),
+        ([1, np.inf], ValueError, "cost inf of group 1 must be positive and finite: use 1 for an ordinary group."),
+        (["a", "b"], TypeError, "group costs ['a', 'b'] must be numbers, one per group."),
     ],
 )
 def test_cost_errors(costs: Any, error: type[Exception], message: str) -> None:

@@ -140,8 +140,8 @@ BAD_SETTINGS = {
     "column twice": ({"groups": [[2, 2]]}, ValueError, r"groups\[0\] names the column 2 twice"),
     "no list": ({"groups": {"a": 0}}, TypeError, r"groups\['a'\]=0 must be a list of columns"),
     "a number as groups": ({"groups": 5}, TypeError, "groups=5 must be None, one label per column, a list of lists"),
-    "too few costs": ({"group_costs": [1, 2]}, ValueError, r"costs has the shape \(2,\) for 5 groups: give one"),
-    "free groups": ({"group_costs": [1, 1, 0, 1, 1]}, ValueError, r"costs\[2\]=0.0 must be positive and finite"),
+    "too few costs": ({"group_costs": [1, 2]}, ValueError, r"group costs have the shape \(2,\) for 5 groups: give one"),
+    "free groups": ({"group_costs": [1, 1, 0, 1, 1]}, ValueError, r"cost 0.0 of group 2 must be positive and finite"),
     "words as costs": ({"group_costs": ["a"] * 5}, TypeError, "must be numbers, one per group"),
     "one part": (
         {"stop": "plateau", "cv": [(ROWS[:39], ROWS[39:])]},

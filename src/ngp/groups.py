@@ -305,13 +305,13 @@ def _make_costs(costs: npt.ArrayLike | None, n_groups: int) -> FloatArray:
     try:
         values = np.array(costs, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"costs={costs!r} must be numbers, one per group.") from None
+        raise TypeError(f"group costs {costs!r} must be numbers, one per group.") from None
     if values.shape != (n_groups,):
-        raise ValueError(f"costs has the shape {values.shape} for {n_groups} groups: give one cost per group.")
+        raise ValueError(f"group costs have the shape {values.shape} for {n_groups} groups: give one cost per group.")
     bad = ~((values > 0) & np.isfinite(values))
     if bad.any():
         group = int(np.argmax(bad))
-        raise ValueError(f"costs[{group}]={values[group]} must be positive and finite: use 1 for an ordinary group.")
+        raise ValueError(f"cost {values[group]} of group {group} must be positive and finite: use 1 for an ordinary group.")
     return values
 
 

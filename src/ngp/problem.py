@@ -201,7 +201,7 @@ def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
         y = y[:, 0]
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y holds a single class, {classes[0]!r}: classification needs at least two.")
+        raise ValueError(f"y holds a single class, {classes.tolist()[0]!r}: classification needs at least two.")
     if len(classes) == 2:
         return codes[:, None].astype(np.float64), classes
     return np.eye(len(classes))[codes], classes
