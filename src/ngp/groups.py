@@ -311,7 +311,9 @@ def _make_costs(costs: npt.ArrayLike | None, n_groups: int) -> FloatArray:
     bad = ~((values > 0) & np.isfinite(values))
     if bad.any():
         group = int(np.argmax(bad))
-        raise ValueError(f"cost {values[group]} of group {group} must be positive and finite: use 1 for an ordinary group.")
+        raise ValueError(
+            f"cost {values[group]} of group {group} must be positive and finite: use 1 for an ordinary group."
+        )
     return values
 
 
