@@ -2,6 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from ngp import datasets, groups, metrics, predictors, stopping
 from ngp.selector import NeuralGreedyPursuit
 from ngp.ssfn import SSFNClassifier, SSFNRegressor
 
@@ -10,4 +11,14 @@ try:
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["NeuralGreedyPursuit", "SSFNClassifier", "SSFNRegressor", "__version__"]
+__all__ = [
+    "NeuralGreedyPursuit",
+    "SSFNClassifier",
+    "SSFNRegressor",
+    "__version__",
+    "datasets",
+    "groups",
+    "metrics",
+    "predictors",
+    "stopping",
+]
