@@ -47,8 +47,8 @@ def run_artificial(seed: int) -> dict[str, Any]:
     }
 
 
-def artificial(n_runs: int, n_jobs: int) -> dict[str, Any]:
-    runs = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(run_artificial)(seed) for seed in range(n_runs))
+def artificial(seeds: range, n_jobs: int) -> dict[str, Any]:
+    runs = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(run_artificial)(seed) for seed in seeds)
     return {
         "mean_fpsr": float(np.mean([run["fpsr"] for run in runs])),
         "mean_fnsr": float(np.mean([run["fnsr"] for run in runs])),
@@ -65,10 +65,10 @@ def run_law(name: str, n_samples: int, seed: int) -> float:
     return false_negative_rate(selector.order_, truth)
 
 
-def laws(n_runs: int, n_jobs: int, sizes: Sequence[int] = LAW_SIZES) -> dict[str, Any]:
-    tasks = [(name, size, seed) for name in LAWS for size in sizes for seed in range(n_runs)]
+def laws(seeds: range, n_jobs: int, sizes: Sequence[int] = LAW_SIZES) -> dict[str, Any]:
+    tasks = [(name, size, seed) for name in LAWS for size in sizes for seed in seeds]
     rates = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(run_law)(*task) for task in tasks)
-    means = np.reshape(rates, (len(LAWS), len(sizes), n_runs)).mean(axis=2)
+    means = np.reshape(rates, (len(LAWS), len(sizes), len(seeds))).mean(axis=2)
     return {
         name: {
             "fnsr": dict(zip(map(str, sizes), row.tolist(), strict=True)),
@@ -111,15 +111,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
     parser.add_argument("--runs", type=int, default=100, help="runs of each law (the artificial data: at most 20)")
+    parser.add_argument("--first-seed", type=int, default=0, help="the runs have this seed and those that follow")
     parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
     options = parser.parse_args(arguments)
     facts = machine_facts()
     print_facts(facts)
+    first = options.first_seed
     results = {
         "machine": facts,
+        "first_seed": first,
         "n_law_runs": options.runs,
-        "artificial": artificial(min(20, options.runs), options.jobs),
-        "laws": laws(options.runs, options.jobs),
+        "artificial": artificial(range(first, first + min(20, options.runs)), options.jobs),
+        "laws": laws(range(first, first + options.runs), options.jobs),
     }
     report(results)
     save_json(options.json, results)

@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 
-# What a feature must gain, relative to the loss that is left, if the user says nothing else. On the paper's artificial
-# data relevant features gain more, the best of the irrelevant ones less (python -m benchmarks.recovery).
+# What a feature must gain, relative to the loss that is left, if the user says nothing else. It suits the paper's
+# artificial data, on which it was chosen; what it selects there is printed by python -m benchmarks.recovery.
 DEFAULT_TOL = 0.09
 LOSS_IS_ZERO = "the loss is zero and cannot improve"
 
