@@ -33,7 +33,17 @@ def machine_facts() -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
-    return facts | packages | {"ngp": ngp.__version__}
+    return facts | packages | _torch_facts() | {"ngp": ngp.__version__}
+
+
+def _torch_facts() -> dict[str, str]:
+    """Version of torch and name of the GPU, where there are such."""
+    try:
+        import torch
+    except ImportError:
+        return {}
+    gpu = {"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
+    return {"torch": torch.__version__} | gpu
 
 
 def _cpu_name() -> str:

@@ -259,7 +259,7 @@ def test_losses_that_are_no_numbers_lose_with_a_warning(costs: Any) -> None:
     def loss(columns: frozenset[int]) -> float:
         return float("nan") if columns & {0, 2} else weights_loss([0, 1, 0, 2])(columns)
 
-    with pytest.warns(UserWarning, match="2 candidates have a loss that is no number: they lose"):
+    with pytest.warns(UserWarning, match="2 candidates have a loss that is no finite number: they lose"):
         path = run(make_fake(4, loss, costs=costs), MaxFeatures(2))
     assert sorted(path.columns.tolist()) == [1, 3]
     assert path.steps[1].runner_up in (1, 3)
@@ -267,11 +267,23 @@ def test_losses_that_are_no_numbers_lose_with_a_warning(costs: Any) -> None:
     assert np.isnan(path.steps[2].runner_up_loss)
 
 
-def test_a_step_whose_only_loss_is_no_number_does_not_pay() -> None:
-    with pytest.warns(UserWarning, match="1 candidates have a loss that is no number"):
-        path = run(make_fake(1, lambda columns: float("nan")), RelativeImprovement(0.1))
-    assert len(path.columns) == 0
-    assert np.isnan(path.steps[1].gain)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_step_in_which_all_losses_are_no_numbers_ends_the_pursuit(value: float) -> None:
+    def loss(columns: frozenset[int]) -> float:
+        return value if len(columns) > 1 else weights_loss([1, 2, 4])(columns)
+
+    with pytest.warns(UserWarning, match="Step 2 ends the pursuit: the loss of every candidate is NaN or infinite"):
+        path = run(make_fake(3, loss), MaxFeatures(3))
+    assert path.columns.tolist() == [2]
+    assert path.reason.startswith("the loss of every candidate is NaN or infinite")
+
+
+def test_a_selection_whose_own_loss_is_no_number_is_improved_by_any_that_is() -> None:
+    def loss(columns: frozenset[int]) -> float:
+        return float("nan") if columns == {0} else weights_loss([1, 2, 4])(columns)
+
+    path = run(make_fake(3, loss), MaxFeatures(2), fixed=[0])
+    assert path.steps[1].gain == float("inf")
 
 
 RULES = {

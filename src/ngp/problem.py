@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import check_scoring
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.groups import Groups
+from ngp.groups import Groups, make_groups
 from ngp.losses import CLASSIFICATION_LOSSES, LOSSES
 from ngp.validation import Round, make_rounds
 
@@ -42,9 +44,12 @@ class Problem:
     classes : array or None
         The classes that the columns of the targets stand for; None for regression.
     loss : str
-        Name of the validation loss, a key of `ngp.losses.LOSSES`.
+        Name of the validation loss, a key of `ngp.losses.LOSSES`, or ``"scoring"``.
     n_fit : int
         The first n_fit rows train the final predictor; the rest is an explicit validation set.
+    scoring : callable or None
+        A scikit-learn scorer, ``scorer(estimator, X, y)``, that judges fitted estimators in place of a loss of
+        predictions. Every split then is one part of the validation, and all of them weigh the same.
     """
 
     X: AnyArray
@@ -55,6 +60,7 @@ class Problem:
     classes: AnyArray | None
     loss: str
     n_fit: int
+    scoring: Callable[..., float] | None = None
 
     @property
     def n_columns(self) -> int:
@@ -75,6 +81,31 @@ class Problem:
             taken = self.X[:, indices]
         values = np.array(taken.T, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
         return values if isinstance(rows, slice) else np.take(values, rows, axis=1)
+
+    def only(self, columns: IntArray) -> Problem:
+        """The problem with a few columns alone, numbered anew: small enough to travel to another process."""
+        return replace(self, X=self.columns(columns).T, groups=make_groups(None, len(columns)))
+
+    @cached_property
+    def y(self) -> AnyArray:
+        """The targets as estimators take them: classes as labels, a single output as a vector."""
+        values = self.targets[:, 0] if self.n_outputs == 1 else self.targets
+        if self.classes is None:
+            return values
+        labels: AnyArray = self.classes[values.argmax(axis=1) if values.ndim == 2 else values.astype(np.intp)]
+        return labels
+
+    @cached_property
+    def is_weighted(self) -> bool:
+        """Whether weights tell rows apart that have a say: rows of weight zero have none, they can be left out."""
+        return bool((self.weights[self.weights > 0] != 1).any())
+
+    def splits(self, fold: Round) -> Iterator[tuple[IntArray, IntArray]]:
+        """Rows of positive weight that train, in the order of the data, and that judge, in each split of a round."""
+        useful = self.weights > 0
+        for f in range(fold.n_folds):
+            train, test = np.sort(fold.training(f)), fold.validation(f)
+            yield train[useful[train]], test[useful[test]]
 
     @cached_property
     def column_statistics(self) -> tuple[FloatArray, FloatArray]:
@@ -140,15 +171,42 @@ class Problem:
         ]
         return np.concatenate(parts, axis=1)
 
+    def scoring_loss(self, estimator: Any, X: AnyArray, rows: IntArray) -> float:
+        """Loss of a fitted estimator by the problem's scorer: what its score lacks to 1, the best one.
+
+        Where the best score is 0, as for ``"neg_mean_squared_error"``, the loss is the score without its sign.
+
+        Parameters
+        ----------
+        estimator : object
+            What the scorer takes.
+        X : array of shape (len(rows), n)
+            The estimator's columns.
+        rows : int array
+            The rows that judge, none of weight zero.
+        """
+        assert self.scoring is not None
+        weights = {"sample_weight": self.weights[rows]} if self.is_weighted else {}
+        score = float(self.scoring(estimator, X, self.y[rows], **weights))
+        return -score if getattr(self.scoring, "_sign", 1) < 0 else 1 - score
+
     @cached_property
     def part_weights(self) -> FloatArray:
         """Share of each part of the validation in the total loss."""
+        if self.scoring is not None:
+            n_splits = sum(fold.n_folds for fold in self.rounds)
+            return np.full(n_splits, 1 / n_splits)
         weights: FloatArray = np.concatenate([fold.part_weights(self.weights) for fold in self.rounds])
         weights /= weights.sum()
         return weights
 
     def constant_losses(self) -> FloatArray:
-        """Losses in every part of the best constant: the weighted mean of each fold's training targets."""
+        """Losses in every part of the best constant: the weighted mean of each fold's training targets.
+
+        A scorer judges scikit-learn's dummy, which says the same.
+        """
+        if self.scoring is not None:
+            return np.array([self._dummy_loss(*split) for fold in self.rounds for split in self.splits(fold)])
 
         def constants(fold: Round) -> FloatArray:
             predictions = np.zeros((1, len(fold.rows), self.n_outputs))
@@ -160,6 +218,11 @@ class Problem:
 
         losses: FloatArray = self.part_losses(constants(fold) for fold in self.rounds)[0]
         return losses
+
+    def _dummy_loss(self, train: IntArray, test: IntArray) -> float:
+        dummy = DummyRegressor() if self.classes is None else DummyClassifier(strategy="prior")
+        dummy.fit(np.zeros((len(train), 1)), self.y[train], self.weights[train] if self.is_weighted else None)
+        return self.scoring_loss(dummy, np.zeros((len(test), 1)), test)
 
 
 def detect_task(y: AnyArray) -> str:
@@ -214,7 +277,9 @@ def make_problem(
     groups: Groups,
     task: str = "auto",
     cv: Any = 5,
-    loss: str = "squared_error",
+    loss: str = "auto",
+    classification_loss: str = "squared_error",
+    scoring: str | Callable[..., float] | None = None,
     sample_weight: FloatArray | None = None,
     cv_groups: AnyArray | None = None,
     random_state: int = 0,
@@ -232,7 +297,11 @@ def make_problem(
     cv : object
         As in `ngp.validation.make_rounds`, or a pair (X, y) of arrays: the explicit validation set of the paper.
     loss : str
-        The validation loss.
+        The validation loss; ``"auto"`` is the squared error, or `classification_loss` where there are classes.
+    classification_loss : str
+        See `loss`.
+    scoring : str or callable, optional
+        A scikit-learn scorer or its name, in place of `loss`.
     sample_weight : array, optional
         Weights of the samples, in training and in validation. Rows of an explicit validation set weigh one.
     cv_groups : array, optional
@@ -252,6 +321,11 @@ def make_problem(
         y = np.concatenate([y, y_val.reshape(len(y_val), *y.shape[1:])])
         cv = [(np.arange(n_fit), np.arange(n_fit, len(X)))]
     targets, classes = code_targets(y, task)
+    scorer = None if scoring is None else _resolve_scoring(scoring, loss)
+    if scorer is not None:
+        loss = "scoring"
+    elif loss == "auto":
+        loss = "squared_error" if classes is None else classification_loss
     if loss in CLASSIFICATION_LOSSES and classes is None:
         raise ValueError(f"loss={loss!r} is for classes, and this is a regression: use loss='squared_error'.")
     rounds = make_rounds(cv, X, y, classification=classes is not None, random_state=random_state, groups=cv_groups)
@@ -259,7 +333,28 @@ def make_problem(
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
     if sum(fold.part_weights(weights).sum() for fold in rounds) <= 0:
         raise ValueError("sample_weight is zero on all validation rows: use another cv or other weights.")
-    return Problem(X, targets, weights, groups, rounds, classes, loss, n_fit)
+    problem = Problem(X, targets, weights, groups, rounds, classes, loss, n_fit, scorer)
+    if scorer is not None and not all(len(test) for fold in rounds for _, test in problem.splits(fold)):
+        raise ValueError("sample_weight is zero on all rows that scoring judges in a fold: use fewer folds or a loss.")
+    return problem
+
+
+def _resolve_scoring(scoring: Any, loss: str) -> Callable[..., float]:
+    """Make a scorer of what the user gave."""
+    if loss != "auto":
+        raise ValueError(f"loss={loss!r} and scoring={scoring!r} exclude one another: give only one of them.")
+    if not isinstance(scoring, str) and not callable(scoring):
+        raise ValueError(f"scoring={scoring!r} is no scorer: give a name or a callable, scorer(estimator, X, y).")
+    try:
+        scorer: Callable[..., float] = check_scoring(scoring=scoring)
+    except ValueError as error:
+        if isinstance(scoring, str):
+            raise ValueError(
+                f"scoring={scoring!r} is unknown: sklearn.metrics.get_scorer_names() lists all names."
+            ) from error
+        name = getattr(scoring, "__name__", repr(scoring))
+        raise ValueError(f"scoring={name} is a metric and no scorer: give make_scorer({name}).") from error
+    return scorer
 
 
 def _explicit_validation_set(cv: Any, X: AnyArray, y: AnyArray) -> tuple[AnyArray, AnyArray] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 from time import perf_counter
 from typing import Literal
 
@@ -12,11 +13,15 @@ import numpy as np
 
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.groups import Groups
-from ngp.predictors.base import ColumnSets, Losses, Scorer
+from ngp.predictors.base import ColumnSets, Losses, ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
 from ngp.stopping import Stop, StopRule, standard_error
 
 __all__ = ["Path", "Step", "pursue"]
+
+DIVERGED = (
+    "the loss of every candidate is NaN or infinite (give the predictor a lower learning rate, or scale the data)"
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Step:
     losses : float array
         Loss of every group as a candidate; NaN where not tried.
     predictor : str
-        What predicted.
+        What predicted: of several predictors the one that won.
     kept : bool
         Whether the step is part of the final selection.
     """
@@ -109,7 +114,7 @@ class Path:
 
 def pursue(
     problem: Problem,
-    scorer: Scorer,
+    scorer: Scorer | ScheduledScorer,
     rule: StopRule,
     *,
     fixed: IntArray,
@@ -123,7 +128,7 @@ def pursue(
     ----------
     problem : Problem
         The data and the candidates.
-    scorer : Scorer
+    scorer : Scorer or ScheduledScorer
         Says what each candidate is worth.
     rule : StopRule
         Says when to stop.
@@ -136,7 +141,7 @@ def pursue(
     on_step : callable, optional
         Called with each step as it is made.
     """
-    steps = [_start(problem, scorer, fixed, len(fixed) if n_fixed is None else n_fixed, predictor)]
+    steps = [_start(problem, scorer_at(scorer, 1), fixed, len(fixed) if n_fixed is None else n_fixed, predictor)]
     selected = fixed
     mask = np.zeros(problem.n_columns, dtype=bool)
     mask[fixed] = True
@@ -148,20 +153,27 @@ def pursue(
         if stop or not len(candidates):
             return _path(steps, stop)
         begin = perf_counter()
-        before, losses = _score(problem, scorer, selected, candidates)  # S_{k-1}, and S_{k-1} + i for all i in A
+        before, losses = _score(
+            problem, scorer_at(scorer, len(steps)), selected, candidates
+        )  # S_{k-1}, and S_{k-1} + i for all i in A
+        if not np.isfinite(losses.means).any():
+            warnings.warn(f"Step {len(steps)} ends the pursuit: {DIVERGED}.", stacklevel=2)
+            return _path(steps, Stop(DIVERGED, keep=len(steps) - 1))
         best, second = _choose(losses, before, problem.groups.costs[names])
         selected = np.concatenate([selected, candidates[best]])
         mask[candidates[best]] = True
         step = _addition(steps[-1], before, problem.groups, names, candidates, losses, best, second)
-        steps.append(replace(step, seconds=perf_counter() - begin, predictor=predictor))
+        winner = predictor if losses.predictors is None else str(losses.predictors[best])
+        steps.append(replace(step, seconds=perf_counter() - begin, predictor=winner))
 
 
 def _start(problem: Problem, scorer: Scorer, fixed: IntArray, n_fixed: int, predictor: str) -> Step:
     begin = perf_counter()
     if len(fixed):
-        parts = scorer.add_losses(fixed[:0], ColumnSets.of([fixed])).parts[0]
+        losses = scorer.add_losses(fixed[:0], ColumnSets.of([fixed]))
+        parts, predictor = losses.parts[0], predictor if losses.predictors is None else str(losses.predictors[0])
     else:
-        parts = problem.constant_losses()
+        parts, predictor = problem.constant_losses(), "constant"
     weights = problem.part_weights
     return Step(
         action="start",
@@ -190,7 +202,9 @@ def _score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: Col
     if not len(selected):
         return float(problem.constant_losses() @ problem.part_weights), scorer.add_losses(selected, candidates)
     losses = scorer.add_losses(selected, candidates.with_empty())
-    return float(losses.means[-1]), Losses(losses.parts[:-1], losses.weights)
+    predictors = None if losses.predictors is None else losses.predictors[:-1]
+    before = float(losses.means[-1])
+    return before if isfinite(before) else inf, Losses(losses.parts[:-1], losses.weights, predictors)
 
 
 def _candidates(problem: Problem, selected: BoolArray) -> tuple[IntArray, ColumnSets]:
@@ -207,9 +221,10 @@ def _candidates(problem: Problem, selected: BoolArray) -> tuple[IntArray, Column
 def _choose(losses: Losses, before: float, costs: FloatArray) -> tuple[int, int | None]:
     """The two candidates with the lowest losses; where costs differ, with the largest improvements per cost."""
     means = losses.means
-    if np.isnan(means).any():
-        warnings.warn(f"{np.isnan(means).sum()} candidates have a loss that is no number: they lose.", stacklevel=3)
-        means = np.where(np.isnan(means), np.inf, means)
+    bad = ~np.isfinite(means)
+    if bad.any():
+        warnings.warn(f"{bad.sum()} candidates have a loss that is no finite number: they lose.", stacklevel=3)
+        means = np.where(bad, np.inf, means)
     if (costs != costs[0]).any():
         change = means - before
         means = np.where(change < 0, change / costs, change)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,9 +24,10 @@ from ngp.columns import ColumnEncoder, column_numbers
 from ngp.fitted import FittedSelector
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
-from ngp.predictors.base import Predictor
+from ngp.predictors.base import Predictor, scorer_at
+from ngp.predictors.committee import Committee, check_loss, predictor_names
 from ngp.predictors.constant import Constant
-from ngp.predictors.ssfn import SSFN
+from ngp.predictors.resolve import PREDICTORS, resolve_predictor
 from ngp.problem import Problem, make_problem
 from ngp.pursuit import Path, Step, pursue
 from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
@@ -43,8 +44,10 @@ class NeuralGreedyPursuit(FittedSelector):
 
     Parameters
     ----------
-    predictor : "ssfn" or a predictor, default="ssfn"
-        What is retrained: a name, or a configured object of `ngp.predictors`.
+    predictor : {"ssfn", "mlp", "cnn", "kernel"}, predictor, estimator, list or callable, default="ssfn"
+        What is retrained: a name, a configured object of `ngp.predictors`, any scikit-learn estimator (only its
+        clones are fitted), a list of those (the best one wins a step), or a callable that is given the number of a
+        step, from 1, and returns its predictor.
     n_features_to_select : int, float or None, default=None
         Number of features (of groups, where `groups` are given; `fixed` columns count), or a share of the columns.
         Alone, exactly so many are selected. None leaves it to `tol` or `stop`.
@@ -64,7 +67,11 @@ class NeuralGreedyPursuit(FittedSelector):
         How candidates are judged: a number of random folds, a hold-out share, leave-one-out, any scikit-learn
         splitter, pairs of row numbers, or an explicit validation set.
     loss : {"auto", "squared_error", "cross_entropy", "hinge"}, default="auto"
-        The validation loss; ``"auto"`` is the squared error (of coded targets for classes).
+        The validation loss; ``"auto"`` is the squared error (of coded targets for classes), or the cross-entropy
+        where there are classes and the predictor is an MLP or a CNN.
+    scoring : str, callable or None, default=None
+        A scikit-learn scorer instead of `loss`, where `predictor` is a scikit-learn estimator. What counts as the
+        loss is one minus the score, or minus the score for the names that begin with "neg".
     task : {"auto", "regression", "classification"}, default="auto"
         What y is. ``"auto"`` takes text, booleans and whole numbers with at most 20 values for classes.
     max_time : float or None, default=None
@@ -72,7 +79,9 @@ class NeuralGreedyPursuit(FittedSelector):
     max_fits : int or None, default=None
         Number of scored candidates after which no further step begins.
     n_jobs : int or None, default=None
-        Parallel threads, as everywhere in scikit-learn. The result doesn't depend on it.
+        Parallel tasks, as everywhere in scikit-learn. The result doesn't depend on it.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where MLP, CNN and kernel are trained, unless they say so themselves; ``"auto"`` takes a GPU if there is one.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the scoring.
     verbose : int, default=0
@@ -119,7 +128,14 @@ class NeuralGreedyPursuit(FittedSelector):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "predictor": [StrOptions({"ssfn"}), HasMethods("bind")],
+        "predictor": [
+            StrOptions(set(PREDICTORS)),
+            HasMethods("bind"),
+            HasMethods(["fit", "predict"]),
+            list,
+            tuple,
+            callable,
+        ],
         "n_features_to_select": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="right"),
@@ -131,10 +147,12 @@ class NeuralGreedyPursuit(FittedSelector):
         "fixed": ["array-like", None],
         "cv": [object],
         "loss": [StrOptions({"auto", *LOSSES})],
+        "scoring": [str, callable, None],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "max_fits": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
+        "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
         "dtype": [StrOptions({"float32", "float64"})],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -142,7 +160,7 @@ class NeuralGreedyPursuit(FittedSelector):
 
     def __init__(
         self,
-        predictor: str | Predictor = "ssfn",
+        predictor: Any = "ssfn",
         *,
         n_features_to_select: int | float | None = None,
         tol: float | None = None,
@@ -152,10 +170,12 @@ class NeuralGreedyPursuit(FittedSelector):
         fixed: Sequence[int] | Sequence[str] | None = None,
         cv: Any = 5,
         loss: str = "auto",
+        scoring: str | Callable[..., float] | None = None,
         task: str = "auto",
         max_time: float | None = None,
         max_fits: int | None = None,
         n_jobs: int | None = None,
+        device: str = "auto",
         dtype: str = "float32",
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -169,10 +189,12 @@ class NeuralGreedyPursuit(FittedSelector):
         self.fixed = fixed
         self.cv = cv
         self.loss = loss
+        self.scoring = scoring
         self.task = task
         self.max_time = max_time
         self.max_fits = max_fits
         self.n_jobs = n_jobs
+        self.device = device
         self.dtype = dtype
         self.verbose = verbose
         self.random_state = random_state
@@ -198,9 +220,9 @@ class NeuralGreedyPursuit(FittedSelector):
         cv_groups : array-like of shape (n_samples,), optional
             Groups of samples, for splitters that keep such together.
         """
-        for name, value in (("predictor", self.predictor), ("stop", self.stop)):
-            if isinstance(value, type):
-                raise TypeError(f"{name}={value.__name__} is a class: give an object, made with {value.__name__}(…).")
+        if isinstance(self.stop, type):
+            raise TypeError(f"stop={self.stop.__name__} is a class: give an object, made with {self.stop.__name__}(…).")
+        predictor = resolve_predictor(self.predictor)
         data, targets = self._check_training_data(X, y)
         weights = None
         if sample_weight is not None:
@@ -220,7 +242,9 @@ class NeuralGreedyPursuit(FittedSelector):
             groups=groups,
             task=self.task,
             cv=self._checked_cv(),
-            loss="squared_error" if self.loss == "auto" else self.loss,
+            loss=self.loss,
+            classification_loss=getattr(predictor, "classification_loss", "squared_error"),
+            scoring=self.scoring,
             sample_weight=weights,
             cv_groups=None if cv_groups is None else np.asarray(cv_groups),
             random_state=seed,
@@ -228,7 +252,7 @@ class NeuralGreedyPursuit(FittedSelector):
         self._check_columns(problem, fixed)
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"):
-            self._select(problem, fixed, seed)
+            self._select(problem, predictor, fixed, seed)
         return self
 
     def _check_columns(self, problem: Problem, fixed: IntArray) -> None:
@@ -250,14 +274,10 @@ class NeuralGreedyPursuit(FittedSelector):
                 stacklevel=4,
             )
 
-    def _select(self, problem: Problem, fixed: IntArray, seed: int) -> None:
-        predictor = SSFN() if isinstance(self.predictor, str) else self.predictor
-        if problem.loss not in predictor.losses:
-            raise ValueError(
-                f"loss={problem.loss!r} can't be scored by {type(predictor).__name__}: "
-                f"use one of {', '.join(sorted(predictor.losses))}."
-            )
-        scorer = predictor.bind(problem, random_state=seed, n_jobs=self.n_jobs, dtype=self.dtype)
+    def _select(self, problem: Problem, predictor: Predictor, fixed: IntArray, seed: int) -> None:
+        if not isinstance(predictor, Committee):  # which looks after its members by itself
+            check_loss(predictor, problem)
+        scorer = predictor.bind(problem, random_state=seed, n_jobs=self.n_jobs, dtype=self.dtype, device=self.device)
         rule = self._stop_rule(problem, fixed)
         path = pursue(
             problem,
@@ -265,12 +285,12 @@ class NeuralGreedyPursuit(FittedSelector):
             rule,
             fixed=fixed,
             n_fixed=len(self.fixed_),
-            predictor=type(predictor).__name__,
+            predictor=predictor_names([predictor])[0],
             on_step=_print_step if self.verbose else None,
         )
         self._store(problem, path)
         if len(path.columns):
-            self.predictor_ = scorer.fit(path.columns)
+            self.predictor_ = scorer_at(scorer, max(1, len(path.kept))).fit(path.columns)
         else:
             warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=4)
             self.predictor_ = Constant.of(problem)

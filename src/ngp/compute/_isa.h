@@ -8,6 +8,7 @@
 #define EPSILON DBL_EPSILON
 #ifdef MAX64
 #define VMAX MAX64
+#define VSQRT SQRT64
 #endif
 #define NAME(x) JOIN(x, f64, ISA)
 #include "_tiles.h"
@@ -15,11 +16,13 @@
 #include "_rows.h"
 #include "_solve.h"
 #include "_score.h"
+#include "_perceptron.h"
 #undef REAL
 #undef IREAL
 #undef SQRT
 #undef EPSILON
 #undef VMAX
+#undef VSQRT
 #undef NAME
 #undef VW
 #undef vec
@@ -32,17 +35,20 @@
 #define EPSILON FLT_EPSILON
 #ifdef MAX32
 #define VMAX MAX32
+#define VSQRT SQRT32
 #endif
 #define NAME(x) JOIN(x, f32, ISA)
 #include "_tiles.h"
 #include "_rows.h"
 #include "_solve.h"
 #include "_score.h"
+#include "_perceptron.h"
 #undef REAL
 #undef IREAL
 #undef SQRT
 #undef EPSILON
 #undef VMAX
+#undef VSQRT
 #undef NAME
 #undef VW
 #undef vec

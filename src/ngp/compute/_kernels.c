@@ -1,4 +1,4 @@
-/* The compiled heart of the SSFN scorer: one call scores a chunk of candidates without the GIL.
+/* The compiled hearts of the SSFN's and the MLP's scorers: their calls run without the GIL.
  *
  * The same code is compiled for several instruction sets, and the best one that the processor has is taken
  * when the module is imported. It needs GCC's vector extensions (GCC or Clang); where it can't be built,
@@ -23,6 +23,8 @@
 #define VBYTES 64
 #define MAX32 _mm512_max_ps
 #define MAX64 _mm512_max_pd
+#define SQRT32 _mm512_sqrt_ps
+#define SQRT64 _mm512_sqrt_pd
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma,prefer-vector-width=512")
 #include "_isa.h"
@@ -31,10 +33,14 @@
 #undef VBYTES
 #undef MAX32
 #undef MAX64
+#undef SQRT32
+#undef SQRT64
 #define ISA avx2
 #define VBYTES 32
 #define MAX32 _mm256_max_ps
 #define MAX64 _mm256_max_pd
+#define SQRT32 _mm256_sqrt_ps
+#define SQRT64 _mm256_sqrt_pd
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #include "_isa.h"
@@ -43,6 +49,8 @@
 #undef VBYTES
 #undef MAX32
 #undef MAX64
+#undef SQRT32
+#undef SQRT64
 #endif
 
 #define ISA plain
@@ -50,7 +58,9 @@
 #include "_isa.h"
 
 typedef int (*Score)(const Task *);
+typedef int (*Train)(const Perceptron *);
 static Score score_f32 = score_f32_plain, score_f64 = score_f64_plain;
+static Train perceptron_f32 = perceptron_f32_plain, perceptron_f64 = perceptron_f64_plain;
 static const char *instruction_set = "plain";
 static int vector_bytes = 16;
 
@@ -63,16 +73,19 @@ static void choose(const char *wanted)
         && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
         && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma")) {
         score_f32 = score_f32_avx512, score_f64 = score_f64_avx512;
+        perceptron_f32 = perceptron_f32_avx512, perceptron_f64 = perceptron_f64_avx512;
         instruction_set = "avx512", vector_bytes = 64;
         return;
     }
     if ((any || !strcmp(wanted, "avx2")) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         score_f32 = score_f32_avx2, score_f64 = score_f64_avx2;
+        perceptron_f32 = perceptron_f32_avx2, perceptron_f64 = perceptron_f64_avx2;
         instruction_set = "avx2", vector_bytes = 32;
         return;
     }
 #endif
     score_f32 = score_f32_plain, score_f64 = score_f64_plain;
+    perceptron_f32 = perceptron_f32_plain, perceptron_f64 = perceptron_f64_plain;
     instruction_set = "plain", vector_bytes = 16;
 }
 
@@ -114,6 +127,43 @@ static PyObject *score(PyObject *module, PyObject *args)
     done = (single ? score_f32 : score_f64)(&t);
     Py_END_ALLOW_THREADS
     for (int i = 0; i < N_ARRAYS; i++)
+        PyBuffer_Release(view + i);
+    if (!done)
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+enum { INPUTS_OF_ROWS, TARGETS_OF_ROWS, PARAMETERS, ROWS_OF_STEPS, SHARES, JUDGED, OUTPUTS, N_TRAINED };
+
+/* perceptron(arrays, sizes, rates, decay, loss, single): arrays in the order above, sizes (n_inputs, width,
+ * n_outputs, n_steps, batch, n_judged), rates of the first and the output layer, loss as in _task.h. */
+static PyObject *perceptron(PyObject *module, PyObject *args)
+{
+    PyObject *arrays;
+    Perceptron t = {0};
+    int single;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!(llllll)(dd)dip", &PyTuple_Type, &arrays, &t.n_inputs, &t.width, &t.n_outputs,
+                          &t.n_steps, &t.batch, &t.n_judged, t.rates, t.rates + 1, &t.decay, &t.loss, &single))
+        return NULL;
+    if (PyTuple_Size(arrays) != N_TRAINED)
+        return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_TRAINED);
+    Py_buffer view[N_TRAINED];
+    for (int i = 0; i < N_TRAINED; i++)
+        if (PyObject_GetBuffer(PyTuple_GetItem(arrays, i), view + i,
+                               i == PARAMETERS || i == OUTPUTS ? PyBUF_WRITABLE : PyBUF_SIMPLE)) {
+            while (i--)
+                PyBuffer_Release(view + i);
+            return NULL;
+        }
+    t.inputs = view[INPUTS_OF_ROWS].buf, t.targets = view[TARGETS_OF_ROWS].buf, t.parameters = view[PARAMETERS].buf;
+    t.rows = view[ROWS_OF_STEPS].buf, t.shares = view[SHARES].buf, t.judged = view[JUDGED].buf;
+    t.out = view[OUTPUTS].buf;
+    int done;
+    Py_BEGIN_ALLOW_THREADS
+    done = (single ? perceptron_f32 : perceptron_f64)(&t);
+    Py_END_ALLOW_THREADS
+    for (int i = 0; i < N_TRAINED; i++)
         PyBuffer_Release(view + i);
     if (!done)
         return PyErr_NoMemory();
@@ -200,6 +250,7 @@ static PyObject *gather(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"score", score, METH_VARARGS, "Out-of-fold predictions of a chunk of candidates."},
+    {"perceptron", perceptron, METH_VARARGS, "Train a network with one hidden layer, and predict some rows."},
     {"gather", gather, METH_VARARGS, "Standardised, clipped columns of a matrix, rows in a given order."},
     {"current", current, METH_NOARGS, "Name and vector width in bytes of the instruction set in use."},
     {"use", use, METH_VARARGS, "Choose the instruction set; returns its name and its vector width in bytes."},

@@ -1,4 +1,4 @@
-"""The compiled scorer; `ngp.compute.fallback` is its readable twin."""
+"""The compiled kernels; `ngp.compute.fallback` and `ngp.compute.training` are their readable twins."""
 
 from typing import Any
 
@@ -9,6 +9,14 @@ def score(
     ridge: float,
     linear_ridge: float,
     norm_bound: float,
+) -> None: ...
+def perceptron(
+    arrays: tuple[Any, ...],
+    sizes: tuple[int, ...],
+    rates: tuple[float, float],
+    decay: float,
+    loss: int,
+    single: bool,
 ) -> None: ...
 def use(name: str) -> tuple[str, int]: ...
 def current() -> tuple[str, int]: ...

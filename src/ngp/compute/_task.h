@@ -47,3 +47,17 @@ typedef struct {
 #define GROUP_FROM_BYTES 400e3
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+enum { SQUARED_ERROR, CROSS_ENTROPY, HINGE };
+
+/* A network with one hidden layer to be trained; see _perceptron.h. Arrays of floats or doubles, rows contiguous. */
+typedef struct {
+    long n_inputs, width, n_outputs, n_steps, batch, n_judged;
+    int loss;
+    double rates[2], decay;
+    const void *inputs, *targets;  /* J x n_inputs, J x n_outputs */
+    const int64_t *rows, *judged;  /* n_steps x batch, n_judged: rows of them */
+    const void *shares;            /* n_steps x batch: of the rows in the loss of their batch */
+    void *parameters;              /* start, and the trained ones in the end */
+    void *out;                     /* n_judged x n_outputs */
+} Perceptron;

@@ -1,6 +1,9 @@
 """What can stand inside the pursuit."""
 
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
+from ngp.predictors.cnn import CNN
+from ngp.predictors.kernel import Kernel
+from ngp.predictors.mlp import MLP
 from ngp.predictors.ssfn import SSFN
 
-__all__ = ["SSFN", "ColumnSets", "FittedPredictor", "Losses", "Predictor", "Scorer"]
+__all__ = ["CNN", "MLP", "SSFN", "ColumnSets", "FittedPredictor", "Kernel", "Losses", "Predictor", "Scorer"]

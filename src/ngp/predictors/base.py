@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.problem import Problem
 
-__all__ = ["ColumnSets", "FittedPredictor", "Losses", "Predictor", "Scorer"]
+__all__ = ["ColumnSets", "FittedPredictor", "Losses", "Predictor", "ScheduledScorer", "Scorer", "scorer_at"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ class Losses:
         Mean loss in each part.
     weights : array of shape (n_parts,)
         Share of each part in the total; sums to one.
+    predictors : str array of shape (n_candidates,), optional
+        What predicted, where a scorer has a choice.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class Losses:
 
     parts: FloatArray
     weights: FloatArray
+    predictors: AnyArray | None = None
 
     @property
     def means(self) -> FloatArray:
@@ -115,12 +118,31 @@ class Scorer(Protocol):
         """Train on all rows that may train."""
 
 
+@runtime_checkable
+class ScheduledScorer(Protocol):
+    """A scorer for each step of the pursuit."""
+
+    def at(self, step: int) -> Scorer:
+        """Return the scorer of a step; the first addition is step 1, and fixed columns are scored as in it."""
+
+
+def scorer_at(scorer: Scorer | ScheduledScorer, step: int) -> Scorer:
+    """Return the scorer of a step, where it depends on the step."""
+    return scorer.at(step) if isinstance(scorer, ScheduledScorer) else scorer
+
+
 class Predictor(Protocol):
-    """Plain configuration: cheap and picklable; all work is done by what `bind` returns."""
+    """Plain configuration: cheap and picklable; all work is done by what `bind` returns.
+
+    A predictor may have two more attributes: ``classification_loss``, the loss that ``loss="auto"`` stands for where
+    there are classes, and ``name``, what it is called in `Step.predictor`.
+    """
 
     @property
     def losses(self) -> frozenset[str]:
         """Names of the validation losses that the predictor can score (keys of `ngp.losses.LOSSES`)."""
 
-    def bind(self, problem: Problem, *, random_state: int, n_jobs: int | None, dtype: str) -> Scorer:
+    def bind(
+        self, problem: Problem, *, random_state: int, n_jobs: int | None, dtype: str, device: str
+    ) -> Scorer | ScheduledScorer:
         """Prepare for one problem."""

@@ -157,10 +157,18 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         )
 
     def bind(
-        self, problem: Problem, *, random_state: int, n_jobs: int | None = None, dtype: str = "float32"
+        self,
+        problem: Problem,
+        *,
+        random_state: int,
+        n_jobs: int | None = None,
+        dtype: str = "float32",
+        device: str = "auto",
     ) -> SSFNScorer:
         """Prepare for one problem."""
         self._validate_params()
+        if device not in ("auto", "cpu"):
+            raise ValueError(f"device={device!r} can't run an SSFN: use device='cpu' or 'auto'.")
         return SSFNScorer(self, problem, random_state, n_jobs, np.dtype(dtype))
 
 

@@ -1,0 +1,52 @@
+"""Where torch runs, and what to say where it isn't installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+__all__ = ["require_torch", "resolve_device"]
+
+
+def require_torch(what: str) -> None:
+    """Say how to install torch if something needs it and it isn't there.
+
+    Parameters
+    ----------
+    what : str
+        What needs torch, as the subject of the sentence.
+    """
+    if find_spec("torch") is None:
+        raise ImportError(f"{what} needs torch: install it with pip install 'neural-greedy-pursuit[torch]'.")
+
+
+def resolve_device(own: str, common: str = "auto", *, dtype: str = "float32") -> str:
+    """The device to run on: a predictor's own choice, else the common one, else the best there is.
+
+    Parameters
+    ----------
+    own, common : {"auto", "cpu", "cuda", "mps"}
+        What the predictor says, and what the selector says.
+    dtype : {"float32", "float64"}
+        Precision; Apple's GPUs have no double.
+
+    Examples
+    --------
+    >>> resolve_device("cpu", "cuda"), resolve_device("auto", "cpu")
+    ('cpu', 'cpu')
+    """
+    device = common if own == "auto" else own
+    if device == "cpu" or (device == "auto" and find_spec("torch") is None):
+        return "cpu"
+    require_torch(f"device={device!r}")
+    import torch
+
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available() and dtype == "float32",
+        "cpu": True,
+    }
+    if device == "auto":
+        return next(name for name, there in available.items() if there)
+    if not available[device]:
+        raise ValueError(f"device={device!r} isn't available here for dtype={dtype!r}: use device='cpu' or 'auto'.")
+    return device

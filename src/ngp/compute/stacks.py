@@ -1,0 +1,244 @@
+"""Many copies of one torch network, each with parameters of its own, evaluated together.
+
+A `torch.nn.Sequential` of the usual layers is evaluated by batched matrix products, with the copies as one more
+dimension of every tensor. Any other network goes through `torch.func.vmap`, and what that can't batch (a network
+with running statistics, say) through a loop over the copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["StackedNetwork"]
+
+# A layer of the stack: its inputs, the parameters of its own, and whether it is training; images have channels last.
+Layer = Callable[..., Tensor]
+
+
+class StackedNetwork:
+    """Copies of a network, all with its parameters to begin with.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The network; it isn't changed. Its parameters must be on the CPU.
+    n_copies : int
+        Number of copies.
+    device : str
+        Where the copies live.
+    dtype : torch.dtype
+        Their precision.
+    seed : int
+        Seed of the network's dropout. All copies drop the same units, so that they differ by worth, not by luck.
+
+    Attributes
+    ----------
+    parameters : list of Tensor
+        The module's parameters with the copies as an additional first dimension.
+
+    Examples
+    --------
+    >>> network = StackedNetwork(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)), n_copies=5)
+    >>> network(torch.zeros(5, 10, 3)).shape
+    torch.Size([5, 10, 1])
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        n_copies: int,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        seed: int = 0,
+    ) -> None:
+        self.n_copies = n_copies
+        self._names = [name for name, _ in module.named_parameters()]
+        self.parameters = [_stacked(p.detach(), n_copies, device, dtype) for p in module.parameters()]
+        self._buffers = {name: _stacked(b, n_copies, device, dtype, grad=False) for name, b in module.named_buffers()}
+        self._generator = torch.Generator().manual_seed(seed)
+        self._module = module
+        layers = None if self._buffers else _known_layers(module, partial(_dropout, self._generator))
+        self._evaluate = self._by_module if layers is None else partial(_by_layers, layers, self.parameters)
+        self._batched = True
+
+    def __call__(self, inputs: Tensor, *, training: bool = False) -> Tensor:
+        """Outputs (n_copies, batch, n_outputs) for inputs (n_copies, batch, ...); images as (channels, rows, cols)."""
+        return self._evaluate(inputs, training)
+
+    def copy_into(self, index: int, module: nn.Module) -> nn.Module:
+        """Give the parameters of one copy to a module of the same kind."""
+        with torch.no_grad():
+            for own, stacked in zip(module.parameters(), self.parameters, strict=True):
+                own.copy_(stacked[index])
+            for name, buffer in module.named_buffers():
+                buffer.copy_(self._buffers[name][index])
+        return module
+
+    def _by_module(self, inputs: Tensor, training: bool) -> Tensor:
+        """Evaluate a network of any kind."""
+        self._module.train(training)
+        state = dict(zip(self._names, self.parameters, strict=True)) | self._buffers
+        seed = int(torch.randint(2**62, (), generator=self._generator)) if training else 0
+
+        def evaluate(own: dict[str, Tensor], x: Tensor) -> Tensor:
+            outputs: Tensor = torch.func.functional_call(self._module, own, (x,))
+            return outputs
+
+        with torch.random.fork_rng():
+            if self._batched and not self._buffers:
+                torch.manual_seed(seed)
+                try:
+                    outputs: Tensor = torch.func.vmap(evaluate, randomness="same")(state, inputs)
+                    return outputs
+                except RuntimeError:
+                    self._batched = False  # this network can't be batched: one copy after the other
+            copies = []
+            for index in range(self.n_copies):
+                torch.manual_seed(seed)
+                copies.append(evaluate({name: values[index] for name, values in state.items()}, inputs[index]))
+            return torch.stack(copies)
+
+
+def _stacked(values: Tensor, n_copies: int, device: str, dtype: torch.dtype, *, grad: bool = True) -> Tensor:
+    kind = dtype if values.is_floating_point() else values.dtype
+    stacked = values.to(device=device, dtype=kind).expand(n_copies, *values.shape).clone()
+    return stacked.requires_grad_(grad)
+
+
+def _by_layers(layers: list[tuple[Layer, int]], parameters: list[Tensor], inputs: Tensor, training: bool) -> Tensor:
+    """Evaluate layer after layer; each takes its number of parameters from the list."""
+    x = inputs.permute(0, 1, 3, 4, 2) if inputs.ndim == 5 else inputs
+    position = 0
+    for layer, n_parameters in layers:
+        x = layer(x, *parameters[position : position + n_parameters], training=training)
+        position += n_parameters
+    return x
+
+
+def _known_layers(module: nn.Module, dropout: Callable[..., Tensor]) -> list[tuple[Layer, int]] | None:
+    """The layers of a network in their batched form, or None if one of them has none."""
+    known = [_known_layer(layer, dropout) for layer in _flat(module)]
+    layers = [layer for layer in known if layer is not None]
+    if len(layers) < len(known):
+        return None
+    # A maximum of rectified values is the rectified maximum: a quarter of the work, the same values and gradients.
+    for i in range(len(layers) - 1):
+        if layers[i][0] is _relu and getattr(layers[i + 1][0], "func", None) is _max_pool:
+            layers[i], layers[i + 1] = layers[i + 1], layers[i]
+    return layers
+
+
+def _flat(module: nn.Module) -> Iterator[nn.Module]:
+    if type(module) is nn.Sequential:
+        for layer in module:
+            yield from _flat(layer)
+    else:
+        yield module
+
+
+def _known_layer(layer: nn.Module, dropout: Callable[..., Tensor]) -> tuple[Layer, int] | None:
+    """The batched form of a layer, and its number of parameters."""
+    kind, n_parameters = type(layer), sum(1 for _ in layer.parameters())
+    if kind is nn.Linear:
+        return _linear, n_parameters
+    if kind is nn.ReLU:
+        return _relu, 0
+    if isinstance(layer, nn.Flatten) and kind is nn.Flatten:
+        return (_flatten, 0) if (layer.start_dim, layer.end_dim) == (1, -1) else None
+    if isinstance(layer, nn.Dropout) and kind is nn.Dropout:
+        return partial(dropout, share=layer.p), 0
+    if isinstance(layer, nn.MaxPool2d) and kind is nn.MaxPool2d:
+        plain = not layer.ceil_mode and not layer.return_indices
+        size, stride = layer.kernel_size, layer.stride
+        return (
+            (partial(_max_pool, size=size, stride=stride, pad=layer.padding, gap=layer.dilation), 0) if plain else None
+        )
+    if isinstance(layer, nn.Conv2d) and kind is nn.Conv2d:
+        plain = layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros"
+        if plain and not isinstance(layer.padding, str):
+            return partial(_convolution, stride=layer.stride, pad=layer.padding), n_parameters
+    return None
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, training: bool) -> Tensor:
+    if bias is None:
+        return torch.bmm(x, weight.transpose(1, 2))
+    return torch.baddbmm(bias[:, None], x, weight.transpose(1, 2))
+
+
+def _relu(x: Tensor, *, training: bool) -> Tensor:
+    return torch.relu(x)
+
+
+def _flatten(x: Tensor, *, training: bool) -> Tensor:
+    if x.ndim == 5:
+        x = x.permute(0, 1, 4, 2, 3)  # a network that sees its images as (channels, rows, cols) flattens them so
+    return x.reshape(x.shape[0], x.shape[1], -1)
+
+
+def _dropout(generator: torch.Generator, x: Tensor, *, share: float, training: bool) -> Tensor:
+    """Drop the same units in all copies. They are drawn on the CPU, so that every device drops the same ones."""
+    if not training or share == 0:
+        return x
+    shape = (x.shape[1], x.shape[4], *x.shape[2:4]) if x.ndim == 5 else x.shape[1:]
+    kept = torch.rand(shape, generator=generator) >= share
+    if x.ndim == 5:
+        kept = kept.permute(0, 2, 3, 1)
+    return x * (kept.to(device=x.device, dtype=x.dtype) / (1 - share))
+
+
+def _max_pool(x: Tensor, *, size: Any, stride: Any, pad: Any, gap: Any, training: bool) -> Tensor:
+    copies, batch, rows, cols, channels = x.shape
+    images = x.reshape(copies * batch, rows, cols, channels).permute(0, 3, 1, 2)
+    pooled = functional.max_pool2d(images, size, stride, pad, gap).permute(0, 2, 3, 1)
+    return pooled.reshape(copies, batch, *pooled.shape[1:])
+
+
+def _convolution(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    stride: tuple[int, ...],
+    pad: tuple[int, ...],
+    training: bool,
+) -> Tensor:
+    """Convolution as a matrix product of patches (copies, batch · rows · cols, size) with the filters."""
+    if any(pad):
+        x = functional.pad(x, (0, 0, pad[1], pad[1], pad[0], pad[0]))
+    copies, filters, _, *size = weight.shape
+    patches: Tensor = _Patches.apply(x, *size, *stride)  # (copies, batch, rows, cols, size · size · channels)
+    matrix = weight.permute(0, 3, 4, 2, 1).reshape(copies, -1, filters)
+    flat = patches.reshape(copies, -1, patches.shape[-1])
+    outputs = torch.bmm(flat, matrix) if bias is None else torch.baddbmm(bias[:, None], flat, matrix)
+    return outputs.reshape(*patches.shape[:4], filters)
+
+
+class _Patches(torch.autograd.Function):
+    """All patches of images (copies, batch, rows, cols, channels) that a filter sees, each a row of numbers."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, height: int, width: int, down: int, right: int) -> Tensor:
+        ctx.geometry = (x.shape, height, width, down, right)
+        views = x.unfold(2, height, down).unfold(3, width, right)  # copies, batch, rows, cols, channels, height, width
+        patches = views.permute(0, 1, 2, 3, 5, 6, 4)
+        return patches.reshape(*patches.shape[:4], -1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Add up what the patches say of each pixel, one position in the filter after the other."""
+        shape, height, width, down, right = ctx.geometry
+        rows, cols = gradients[0].shape[2:4]
+        parts = gradients[0].reshape(*gradients[0].shape[:4], height, width, shape[-1])
+        total = torch.zeros(shape, dtype=parts.dtype, device=parts.device)
+        for i in range(height):
+            for j in range(width):
+                total[:, :, i : i + down * rows : down, j : j + right * cols : right] += parts[:, :, :, :, i, j]
+        return total, None, None, None, None

@@ -1,0 +1,320 @@
+"""Any scikit-learn estimator as a predictor: retrained for every candidate, as plainly as it sounds."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, TextIO
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
+from threadpoolctl import threadpool_limits
+
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.losses import LOSSES
+from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.linear import LinearModel, closed_form, linear_losses
+from ngp.problem import Problem
+
+__all__ = ["EstimatorPredictor"]
+
+# Numbers in the columns and predictions of one task: few enough for memory; and so many tasks that no worker waits
+# long for the last one.
+CHUNK_NUMBERS = 2**22
+CHUNKS_PER_JOB = 8
+
+# A warning's text with its numbers left out, its category, and what `warnings.warn_explicit` needs to show it.
+Warned = dict[tuple[str, type[Warning]], tuple[str, type[Warning], str, int]]
+
+
+class EstimatorPredictor(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn classifier or regressor, pipelines included, as the predictor of a pursuit.
+
+    A clone is fitted for every candidate and split; the estimator itself stays as it is. Clones get the columns in
+    double precision, whatever the pursuit's ``dtype``, and the targets as the user gave them. Classes are judged by
+    ``predict_proba`` where the estimator has it, otherwise by the predicted class.
+
+    Every ``random_state`` that is None, also in the steps of a pipeline, is set to a number that depends on the
+    pursuit's seed alone: one seed, one answer, and candidates differ by worth, not by luck.
+
+    `Ridge` and `LinearRegression`, also behind a `StandardScaler`, are trained for all candidates together, in closed
+    form (see `ngp.predictors.linear`), unless a scorer judges them. Everything else is fitted one by one, by
+    ``n_jobs`` processes or as ``joblib.parallel_config`` says.
+
+    Estimators that warn tend to do so in every fit. What they say is held back, and each message is shown once in each
+    step of the pursuit; messages that differ only in their numbers count as the same.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        With ``fit`` and ``predict``. Where there are sample weights, its ``fit`` must take them; so must that of a
+        pipeline's last step.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsRegressor
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> predictor = EstimatorPredictor(KNeighborsRegressor())
+    >>> NeuralGreedyPursuit(predictor, n_features_to_select=2, random_state=0).fit(X, y).order_
+    array([1, 0])
+    """
+
+    losses: ClassVar[frozenset[str]] = frozenset({*LOSSES, "scoring"})
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    @property
+    def name(self) -> str:
+        """What the estimator is called in the records of a pursuit."""
+        return type(self.estimator).__name__
+
+    def bind(
+        self,
+        problem: Problem,
+        *,
+        random_state: int,
+        n_jobs: int | None = None,
+        dtype: str = "float32",
+        device: str = "auto",
+    ) -> EstimatorScorer:
+        """Prepare for one problem."""
+        if device not in ("auto", "cpu"):
+            raise ValueError(f"device={device!r} can't run {self.name}: use device='cpu' or 'auto'.")
+        if problem.classes is None and is_classifier(self.estimator):
+            raise ValueError(
+                f"predictor={self.name} is a classifier, and y holds quantities: "
+                "give a regressor, or task='classification' if y holds classes."
+            )
+        if problem.classes is not None and is_regressor(self.estimator):
+            raise ValueError(
+                f"predictor={self.name} is a regressor, and y holds classes: "
+                "give a classifier, or task='regression' if y holds quantities."
+            )
+        keyword = _weight_keyword(self.estimator) if problem.is_weighted else None
+        if problem.is_weighted and keyword is None:
+            raise ValueError(
+                f"sample_weight can't be used by {self.name}, whose fit takes none: "
+                "leave it out, or give another predictor."
+            )
+        return EstimatorScorer(Trainer(_with_seeds(self.estimator, random_state), keyword), problem, n_jobs)
+
+
+def _weight_keyword(estimator: Any) -> str | None:
+    """What sample weights are called in the estimator's fit, or None where it takes none."""
+    if isinstance(estimator, Pipeline):
+        step, last = estimator.steps[-1]
+        keyword = _weight_keyword(last)
+        return None if keyword is None else f"{step}__{keyword}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def _with_seeds(estimator: Any, seed: int) -> Any:
+    """Return a clone in which no random_state is open."""
+    copy = clone(estimator)
+    settings = copy.get_params(deep=True)
+    unset = sorted(name for name in settings if name.split("__")[-1] == "random_state" and settings[name] is None)
+    numbers = np.random.RandomState(seed % 2**32).randint(np.iinfo(np.int32).max, size=len(unset))
+    return copy.set_params(**dict(zip(unset, numbers.tolist(), strict=True)))
+
+
+@dataclass(frozen=True)
+class EstimatorScorer:
+    """An `EstimatorPredictor` bound to a problem (see `ngp.predictors.base.Scorer`)."""
+
+    trainer: Trainer
+    problem: Problem
+    n_jobs: int | None
+
+    @cached_property
+    def linear(self) -> LinearModel | None:
+        """The closed form, where there is one; a scorer needs fitted estimators."""
+        problem = self.problem
+        return closed_form(self.trainer.estimator, problem.n_outputs) if problem.scoring is None else None
+
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S + g for the new columns g of every candidate."""
+        selected = np.asarray(selected, dtype=np.intp)
+        if self.linear is None:
+            return Losses(self._fit_all(selected, candidates), self.problem.part_weights)
+        parts, exact = linear_losses(self.problem, self.linear, selected, candidates, self.n_jobs)
+        if not exact.all():
+            rest = np.flatnonzero(~exact).tolist()
+            parts[rest] = self._fit_all(selected, ColumnSets.of([candidates[i] for i in rest]))
+        return Losses(parts, self.problem.part_weights)
+
+    def _fit_all(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
+        """Losses (n_candidates, n_parts) from fits one by one, one chunk of candidates a task."""
+        length = self._chunk_length(candidates)
+        chunks = (
+            (self.trainer, *self._chunk(selected, candidates, slice(start, start + length)), os.getpid())
+            for start in range(0, len(candidates), length)
+        )
+        with _held_back_warnings() as warned:
+            results = Parallel(n_jobs=self.n_jobs)(delayed(_chunk_losses)(*chunk) for chunk in chunks)
+        for _, elsewhere in results:
+            for kind, warning in elsewhere.items():
+                warned.setdefault(kind, warning)
+        for warning in warned.values():
+            warnings.warn_explicit(*warning)
+        return np.concatenate([losses for losses, _ in results])
+
+    def _chunk_length(self, candidates: ColumnSets) -> int:
+        """Number of candidates a task: no answer depends on it."""
+        numbers = len(self.problem.X) * (int(candidates.sizes.max()) + self.problem.n_outputs)
+        jobs = int(effective_n_jobs(self.n_jobs))
+        fair = -(-len(candidates) // (CHUNKS_PER_JOB * jobs)) if jobs > 1 else len(candidates)
+        return max(1, min(fair, CHUNK_NUMBERS // numbers))
+
+    def _chunk(
+        self, selected: IntArray, candidates: ColumnSets, members: slice
+    ) -> tuple[Problem, IntArray, list[IntArray]]:
+        """The columns that some candidates need, as a problem of its own; their names in X, and sets of them."""
+        bounds = candidates.bounds[members.start : members.stop + 1]
+        columns = np.concatenate([selected, candidates.columns[bounds[0] : bounds[-1]]])
+        places = np.arange(len(columns))
+        known, new = np.split(places, [len(selected)])
+        sets = [np.concatenate([known, each]) for each in np.split(new, bounds[1:-1] - bounds[0])]
+        return self.problem.only(columns), columns, sets
+
+    def fit(self, selected: IntArray) -> FittedEstimator:
+        """Train the final predictor on all rows that may train."""
+        selected = np.asarray(selected, dtype=np.intp)
+        rows = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0)
+        with _named_columns(self.trainer, selected):
+            return self.trainer.train(self.problem, selected, rows)
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """How an estimator is fitted.
+
+    Attributes
+    ----------
+    estimator : estimator object
+        Never fitted itself.
+    weight_keyword : str or None
+        What sample weights are called in its fit; None where there are none.
+    """
+
+    estimator: Any
+    weight_keyword: str | None
+
+    def train(self, problem: Problem, columns: IntArray, rows: IntArray) -> FittedEstimator:
+        """Fit a clone on some columns and rows."""
+        X = np.ascontiguousarray(problem.columns(columns, rows).T)
+        weights = {} if self.weight_keyword is None else {self.weight_keyword: problem.weights[rows]}
+        return FittedEstimator(columns, clone(self.estimator).fit(X, problem.y[rows], **weights), problem.classes)
+
+
+@dataclass(frozen=True)
+class FittedEstimator:
+    """A fitted estimator that picks its columns (see `ngp.predictors.base.FittedPredictor`)."""
+
+    columns: IntArray
+    estimator: Any
+    classes: AnyArray | None
+
+    def inputs(self, X: AnyArray) -> FloatArray:
+        """The estimator's columns of X."""
+        return np.array(X[:, self.columns], dtype=np.float64, order="C")
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Coded targets of shape (n_samples, n_outputs)."""
+        X = self.inputs(X)
+        if self.classes is None:
+            return np.asarray(self.estimator.predict(X), dtype=np.float64).reshape(len(X), -1)
+        if hasattr(self.estimator, "predict_proba"):
+            coded = np.zeros((len(X), len(self.classes)))
+            known = getattr(self.estimator, "classes_", self.classes)  # a fold may lack a class
+            coded[:, np.searchsorted(self.classes, known)] = self.estimator.predict_proba(X)
+        else:
+            coded = (np.ravel(self.estimator.predict(X))[:, None] == self.classes).astype(np.float64)
+        return coded[:, 1:] if len(self.classes) == 2 else coded
+
+
+def _chunk_losses(
+    trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[IntArray], home: int
+) -> tuple[FloatArray, Warned]:
+    """Losses of sets of columns in all parts of the validation, and the warnings that the caller can't see."""
+    losses = _scores if problem.scoring is not None else _prediction_losses
+    if os.getpid() == home:
+        return losses(trainer, problem, names, sets), {}
+    # One BLAS thread as in the selector's own process: other numbers of them would be rounded differently.
+    with _held_back_warnings() as warned, threadpool_limits(1, user_api="blas"):
+        return losses(trainer, problem, names, sets), warned
+
+
+def _prediction_losses(trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[IntArray]) -> FloatArray:
+    """Losses (n_sets, n_parts) of out-of-fold predictions."""
+
+    def predictions() -> Iterator[AnyArray]:
+        places = np.zeros(len(problem.X), dtype=np.intp)
+        for fold in problem.rounds:
+            places[fold.rows] = np.arange(len(fold.rows))
+            outputs = np.zeros((len(sets), len(fold.rows), problem.n_outputs))
+            for train, test in problem.splits(fold):
+                X = problem.X[test]
+                for i, columns in enumerate(sets if len(test) else []):
+                    with _named_columns(trainer, names[columns]):
+                        outputs[i, places[test]] = trainer.train(problem, columns, train).predict(X)
+            yield outputs
+
+    return problem.part_losses(predictions())
+
+
+def _scores(trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[IntArray]) -> FloatArray:
+    """Losses (n_sets, n_splits) by the problem's scorer."""
+    losses = np.zeros((len(sets), len(problem.part_weights)))
+    splits = (split for fold in problem.rounds for split in problem.splits(fold))
+    for part, (train, test) in enumerate(splits):
+        X = problem.X[test]
+        for i, columns in enumerate(sets):
+            with _named_columns(trainer, names[columns]):
+                model = trainer.train(problem, columns, train)
+                losses[i, part] = problem.scoring_loss(model.estimator, model.inputs(X), test)
+    return losses
+
+
+@contextmanager
+def _named_columns(trainer: Trainer, names: IntArray) -> Iterator[None]:
+    """Note in errors which columns an estimator was given."""
+    try:
+        yield
+    except Exception as error:
+        some = ", ".join(map(str, names[:10])) + (", …" if len(names) > 10 else "")
+        error.add_note(f"This happened to {type(trainer.estimator).__name__} on the columns {some} of X.")
+        raise
+
+
+@contextmanager
+def _held_back_warnings() -> Iterator[Warned]:
+    """Keep the first warning of every kind, and show none."""
+    warned: Warned = {}
+
+    def keep(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        text = str(message)
+        warned.setdefault((re.sub(r"\d[\d.e+-]*", "#", text), category), (text, category, filename, lineno))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = keep
+        yield warned

@@ -1,0 +1,372 @@
+"""Kernel ridge regression as a predictor, all candidates of a step scored together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.compute.algebra import Algebra, NumpyAlgebra, TorchAlgebra
+from ngp.compute.devices import resolve_device
+from ngp.compute.kernel_functions import KernelName, KernelTask, kernel_matrix
+from ngp.compute.kernel_ridge import matrix_numbers, score_chunk, train_kernel
+from ngp.compute.parallel import run_tasks
+from ngp.compute.scoring import gather_columns
+from ngp.predictors.base import ColumnSets, Losses
+from ngp.problem import Problem
+from ngp.validation import Round
+
+__all__ = ["Kernel"]
+
+# Numbers in the arrays of one task: on the CPU those of its columns, on a GPU those of its matrices as well. On the CPU
+# there are so many tasks that none of the threads waits long for the last one.
+CPU_NUMBERS = 2**20
+GPU_NUMBERS = 2**28
+CHUNKS_PER_JOB = 16
+# Rows in a round up to which there is nothing to gain from landmarks, and their number beyond.
+MOST_EXACT_ROWS = 1000
+AUTO_LANDMARKS = 300
+# Key of the random order of the rows, of which the first ones are landmarks.
+LANDMARK_STREAM = 0x4C616E64
+# What is tried for the final predictor, as multiples of the scored one's ridge and gamma, and the most operations that
+# its training may take before landmarks are used.
+RIDGE_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0)
+GAMMA_FACTORS = (1.0, 0.25, 0.5, 2.0)
+MOST_REFIT_OPERATIONS = 3e10
+# Numbers in the kernel matrix of the rows that are predicted together.
+PREDICT_NUMBERS = 2**21
+
+
+class Kernel(BaseEstimator):  # type: ignore[misc]
+    """Kernel ridge regression: smooth functions of the selected columns, without any random parts.
+
+    The squared distances of the selected columns are kept, so that a candidate only adds its own; one factorisation
+    gives the errors of all folds, leave-one-out included. Columns and targets are scaled to mean zero and
+    deviation one, the intercept is not penalised. Classes are predicted by regression on their codes.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "arc-cosine"}, default="rbf"
+        The kernel of two rows x and x' with k columns: exp(-gamma ‖x - x'‖² / k), or the arc-cosine kernel of order
+        one of (1, x / √k), which is the limit of infinitely many random ReLU units with random biases.
+    gamma : float, default=0.5
+        How quickly the function may change, for ``kernel="rbf"``; the other kernel has no use for it. The mean squared
+        distance of standardised columns is 2k, so that 0.5 makes the mean exponent -1. All candidates of a step
+        with equally many columns share it.
+    ridge : float, default=0.1
+        Ridge penalty, in units of the squared error of one standardised target.
+    clip : float or None, default=4.0
+        Standardised columns are held within so many deviations, so that no outlier, in training or later, stands
+        alone. None lets them go.
+    landmarks : int, "auto" or None, default="auto"
+        Number of rows at which functions are centred (Nyström's approximation). Where there are no more rows than
+        landmarks, or with None, functions are centred at all rows, and a candidate takes about as many operations as
+        the cube of their number. ``"auto"`` uses 300 landmarks where there are more than 1000 rows.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where candidates are scored. ``"auto"`` leaves it to the selector; if that says the same, a CUDA device is
+        used where torch finds one. The CPU needs no torch.
+
+    Notes
+    -----
+    With K the kernel matrix, the coefficients a and the intercept b solve (K + ridge W⁻¹) a + b = y, sum(a) = 0,
+    where W holds the sample weights as they are: a weight of two counts as the row given twice, a weight of zero as
+    the row left out.
+
+    The final predictor's ridge and gamma are chosen around the given ones, on the folds of the pursuit.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(Kernel(), n_features_to_select=2, random_state=0).fit(X, y)
+    >>> selector.order_
+    array([1, 0])
+    """
+
+    losses: ClassVar[frozenset[str]] = frozenset({"squared_error", "cross_entropy", "hinge"})
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [StrOptions({"rbf", "arc-cosine"})],
+        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "ridge": [Interval(Real, 0, None, closed="neither")],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
+        "landmarks": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: KernelName = "rbf",
+        gamma: float = 0.5,
+        ridge: float = 0.1,
+        clip: float | None = 4.0,
+        landmarks: int | Literal["auto"] | None = "auto",
+        device: str = "auto",
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.ridge = ridge
+        self.clip = clip
+        self.landmarks = landmarks
+        self.device = device
+
+    def bind(
+        self,
+        problem: Problem,
+        *,
+        random_state: int,
+        n_jobs: int | None = None,
+        dtype: str = "float32",
+        device: str = "auto",
+    ) -> KernelScorer:
+        """Prepare for one problem."""
+        self._validate_params()
+        asked = device if self.device == "auto" else self.device
+        found = resolve_device(self.device, device, dtype=dtype)
+        # By itself only CUDA is chosen: torch's linear algebra for Apple's GPUs is young.
+        if found == "cpu" or (found == "mps" and asked == "auto"):
+            return KernelScorer(self, problem, random_state, n_jobs, NumpyAlgebra(dtype))
+        return KernelScorer(self, problem, random_state, n_jobs, TorchAlgebra(found, dtype))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A round without the rows of weight zero, which neither train nor judge.
+
+    Attributes
+    ----------
+    places : int array
+        The rows that are left, as places in the round.
+    rows : int array
+        Their numbers.
+    segments : int array
+        Bounds of the rows that always train and of the folds, among them.
+    """
+
+    places: IntArray
+    rows: IntArray
+    segments: IntArray
+
+    @classmethod
+    def of(cls, fold: Round, weights: FloatArray) -> _Part:
+        useful = weights[fold.rows] > 0
+        counts = np.concatenate([[0], np.cumsum(useful)])
+        return cls(np.flatnonzero(useful), fold.rows[useful], counts[fold.segments])
+
+    @property
+    def n_training(self) -> int:
+        """Number of rows that ever train, the first ones."""
+        return int(self.segments[1] if len(self.segments) == 3 else self.segments[-1])
+
+
+@dataclass(frozen=True)
+class KernelScorer:
+    """A `Kernel` bound to a problem (see `ngp.predictors.base.Scorer`)."""
+
+    config: Kernel
+    problem: Problem
+    seed: int
+    n_jobs: int | None
+    algebra: Algebra
+
+    @cached_property
+    def target_scales(self) -> tuple[FloatArray, float]:
+        """Mean of each target and one common deviation, over the rows that train the final predictor."""
+        rows = slice(self.problem.n_fit)
+        targets, weights = self.problem.targets[rows], self.problem.weights[rows]
+        mean = np.average(targets, axis=0, weights=weights)
+        scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
+        return mean, scale if scale > 0 else 1.0
+
+    @cached_property
+    def parts(self) -> tuple[_Part, ...]:
+        """The rounds without rows of weight zero."""
+        return tuple(_Part.of(fold, self.problem.weights) for fold in self.problem.rounds)
+
+    def inputs(self, columns: IntArray, rows: IntArray) -> FloatArray:
+        """Columns as rows of an array, standardised and clipped."""
+        mean, scale = self.problem.column_scales
+        return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], self._bound)
+
+    @property
+    def _bound(self) -> float:
+        return np.inf if self.config.clip is None else self.config.clip
+
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S + g for the new columns g of every candidate."""
+        selected = np.asarray(selected, dtype=np.intp)
+        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        sizes = candidates.sizes
+        for size in np.unique(sizes):
+            members = np.flatnonzero(sizes == size)
+            columns = candidates.columns[candidates.bounds[members][:, None] + np.arange(size)]
+            parts[members] = self._equal_sizes(selected, columns)
+        return Losses(parts, self.problem.part_weights)
+
+    def _equal_sizes(self, selected: IntArray, candidates: IntArray) -> FloatArray:
+        """Losses of candidates that all add equally many columns, one chunk of them a task."""
+        tasks = [self._task(part, selected, candidates.shape[1]) for part in self.parts]
+        length = self._chunk_length(tasks, *candidates.shape)
+        chunks = [candidates[start : start + length] for start in range(0, len(candidates), length)]
+        arguments = [(self, tasks, chunk) for chunk in chunks]
+        if not isinstance(self.algebra, NumpyAlgebra):  # one device, which is busy already
+            return np.concatenate([_chunk_losses(*each) for each in arguments])
+        return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
+
+    def _chunk_length(self, tasks: list[KernelTask], n_candidates: int, n_new: int) -> int:
+        """Number of candidates a task: no answer depends on it."""
+        numbers = len(self.problem.X) * (n_new + 2 + 3 * self.problem.n_outputs)
+        if not isinstance(self.algebra, NumpyAlgebra):
+            matrices = max(matrix_numbers(task) for task in tasks)
+            return max(1, self.algebra.stack_numbers // (numbers + matrices))
+        fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
+        return max(1, min(fair, CPU_NUMBERS // numbers))
+
+    def _task(self, part: _Part, selected: IntArray, n_new: int) -> KernelTask:
+        """What all candidates of a step have in common in one round."""
+        landmarks = self._landmarks(part.rows[: part.n_training], self.config.landmarks)
+        return self._kernel_task(part.rows, part.segments, selected, n_new, landmarks)
+
+    def _kernel_task(
+        self, rows: IntArray, segments: IntArray, selected: IntArray, n_new: int, landmarks: IntArray | None
+    ) -> KernelTask:
+        mean, scale = self.target_scales
+        return KernelTask.of(
+            self.algebra,
+            self.inputs(selected, rows),
+            (self.problem.targets[rows] - mean) / scale,
+            self.problem.weights[rows],
+            segments,
+            kernel=self.config.kernel,
+            scale=self._scale(len(selected) + n_new),
+            ridge=self.config.ridge,
+            landmarks=landmarks,
+        )
+
+    def _scale(self, n_columns: int) -> float:
+        """Factor of squared distances or inner products: their mean must not grow with the columns."""
+        factor = self.config.gamma if self.config.kernel == "rbf" else 1.0
+        return factor / max(1, n_columns)
+
+    def _landmarks(self, rows: IntArray, n_landmarks: int | str | None) -> IntArray | None:
+        """Places of landmarks among some rows, or None where all rows are centres."""
+        if n_landmarks == "auto":
+            n_landmarks = None if len(rows) <= MOST_EXACT_ROWS else AUTO_LANDMARKS
+        if n_landmarks is None or int(n_landmarks) >= len(rows):
+            return None
+        first = np.argsort(self._row_order[rows])[: int(n_landmarks)]
+        return np.sort(first)
+
+    @cached_property
+    def _row_order(self) -> IntArray:
+        """Each row's rank for becoming a landmark: the same in all steps and for all candidates."""
+        return np.random.default_rng([self.seed, LANDMARK_STREAM]).permutation(len(self.problem.X))
+
+    def fit(self, selected: IntArray) -> KernelPredictor:
+        """Train the final predictor on all rows that may train."""
+        selected = np.asarray(selected, dtype=np.intp)
+        mean, scale = (values[selected] for values in self.problem.column_scales)
+        final = self._tuned(selected)
+        rows = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0)
+        n_landmarks: int | str | None = self.config.landmarks
+        if n_landmarks == "auto":
+            n_landmarks = int((MOST_REFIT_OPERATIONS / len(rows)) ** 0.5)
+        landmarks = final._landmarks(rows, n_landmarks)
+        task = final._kernel_task(rows, np.array([0, len(rows)]), selected, 0, landmarks)
+        coefficients, intercept = train_kernel(task)
+        centres = self.inputs(selected, rows if landmarks is None else rows[landmarks])
+        kernel, factor = self.config.kernel, final._scale(len(selected))
+        return KernelPredictor(
+            selected, mean, scale, self._bound, kernel, factor, centres, coefficients, intercept, *self.target_scales
+        )
+
+    def _tuned(self, selected: IntArray) -> KernelScorer:
+        """The scorer, in double precision on the CPU, with the ridge and gamma that have the lowest validation loss."""
+        config = self.config
+        gammas = GAMMA_FACTORS if config.kernel == "rbf" else (1.0,)
+        scorers = [
+            replace(
+                self,
+                config=Kernel(**{**config.get_params(), "gamma": config.gamma * wider, "ridge": config.ridge * higher}),
+                n_jobs=1,
+                algebra=NumpyAlgebra("float64"),
+            )
+            for wider, higher in product(gammas, RIDGE_FACTORS)
+        ]
+        losses = run_tasks(_selection_loss, [(scorer, selected) for scorer in scorers], self.n_jobs)
+        return scorers[int(np.argmin(losses))]
+
+
+def _chunk_losses(scorer: KernelScorer, tasks: list[KernelTask], candidates: IntArray) -> FloatArray:
+    """Losses of a few candidates (n, m) in all parts of the validation."""
+    mean, scale = scorer.target_scales
+
+    def predictions() -> Iterator[AnyArray]:
+        for fold, part, task in zip(scorer.problem.rounds, scorer.parts, tasks, strict=True):
+            columns = scorer.inputs(candidates.ravel(), part.rows).reshape(*candidates.shape, len(part.rows))
+            outputs = np.zeros((len(candidates), len(fold.rows), scorer.problem.n_outputs))
+            outputs[:, part.places] = score_chunk(task, columns) * scale + mean
+            yield outputs
+
+    return scorer.problem.part_losses(predictions())
+
+
+def _selection_loss(scorer: KernelScorer, selected: IntArray) -> float:
+    """Validation loss of a selection as it is."""
+    return float(scorer.add_losses(selected, ColumnSets.of([[]])).means[0])
+
+
+@dataclass(frozen=True)
+class KernelPredictor:
+    """The final predictor: a combination of kernel functions of the selected columns.
+
+    Attributes
+    ----------
+    columns, mean, scale : arrays of shape (n_selected,)
+        The columns that are read, and how they are standardised.
+    clip : float
+        Largest absolute value after that.
+    kernel, factor : str, float
+        See `ngp.compute.kernel_functions.kernel_matrix`.
+    centres : array of shape (n_selected, n_centres)
+        Where the functions are centred.
+    coefficients, intercept : arrays of shapes (n_centres, n_outputs) and (n_outputs,)
+        The combination.
+    target_mean, target_scale : array of shape (n_outputs,), float
+        How targets were standardised.
+    """
+
+    columns: IntArray
+    mean: FloatArray
+    scale: FloatArray
+    clip: float
+    kernel: KernelName
+    factor: float
+    centres: FloatArray
+    coefficients: FloatArray
+    intercept: FloatArray
+    target_mean: FloatArray
+    target_scale: float
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Coded targets of shape (n_samples, n_outputs)."""
+        outputs = np.empty((len(X), len(self.intercept)))
+        length = max(1, PREDICT_NUMBERS // len(self.coefficients))
+        for start in range(0, len(X), length):
+            rows = slice(start, start + length)
+            inputs = (np.asarray(X[rows, self.columns], dtype=np.float64) - self.mean) / self.scale
+            inputs = np.clip(inputs, -self.clip, self.clip)
+            values = kernel_matrix(self.kernel, self.factor, inputs.T, self.centres)
+            outputs[rows] = values @ self.coefficients + self.intercept
+        return outputs * self.target_scale + self.target_mean

@@ -1,0 +1,272 @@
+"""The multilayer perceptron of the paper, trained for all candidates of a step together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.compute.devices import require_torch, resolve_device
+from ngp.compute.layers import draw_biases, draw_weights
+from ngp.compute.perceptron import is_compiled, pack_parameters, train_perceptron
+from ngp.compute.scoring import gather_columns
+from ngp.losses import LOSSES
+from ngp.predictors.networks import NetworkScorer, Run
+from ngp.problem import Problem
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from ngp.compute.stacks import StackedNetwork
+    from ngp.compute.training import Inputs
+
+__all__ = ["MLP"]
+
+# Inputs that a layer may have, columns or units, before its learning rate is lowered.
+MOST_INPUTS, MOST_UNITS = 10, 50
+
+
+class MLP(BaseEstimator):  # type: ignore[misc]
+    """A multilayer perceptron, trained by Adam.
+
+    All candidates of a step begin with the same weights and see the same batches. The learning rate falls to zero
+    in the course of the training.
+
+    Parameters
+    ----------
+    n_units : int, default=500
+        Number of ReLU units in a hidden layer.
+    n_layers : int, default=1
+        Number of hidden layers.
+    epochs : int, default=10
+        Passes over the training rows.
+    batch_size : int, default=32
+        The largest number of rows in a step of the optimiser; an epoch is cut into batches as even as possible.
+    learning_rate : float, default=0.05
+        Of the first step, and for up to ten inputs. Layers with more of them learn more slowly, since all their
+        weights act together: the first layer of d columns 10 / d times as fast, a layer fed by units 50 / n_units
+        times.
+    weight_decay : float, default=0.0
+        Decay of the weights, apart from the gradients (AdamW).
+    n_draws : int, default=1
+        Number of networks, each with random numbers of its own, whose predictions are averaged.
+    warm_start : bool, default=False
+        Whether candidates begin with the trained network of the selection so far, the winner of the last step, and
+        weights of zero for what is new, instead of random weights.
+    clip : float or None, default=4.0
+        Standardised inputs are held within so many deviations.
+    refit_epochs : int or "auto", default="auto"
+        Epochs of the final network; ``"auto"`` takes `epochs` or three times as many, whichever does better on the
+        folds.
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+        Where to train; ``"auto"`` leaves it to the selector.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, _ = make_ohm(300, random_state=0)
+    >>> selector = NeuralGreedyPursuit(MLP(n_units=50), n_features_to_select=2, random_state=0).fit(X, y)
+    >>> sorted(selector.order_.tolist())
+    [0, 1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_units": [Interval(Integral, 1, None, closed="left")],
+        "n_layers": [Interval(Integral, 1, None, closed="left")],
+        "epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
+        "refit_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
+    }
+    losses = frozenset(LOSSES)
+    classification_loss = "cross_entropy"
+
+    def __init__(
+        self,
+        *,
+        n_units: int = 500,
+        n_layers: int = 1,
+        epochs: int = 10,
+        batch_size: int = 32,
+        learning_rate: float = 0.05,
+        weight_decay: float = 0.0,
+        n_draws: int = 1,
+        warm_start: bool = False,
+        clip: float | None = 4.0,
+        refit_epochs: int | Literal["auto"] = "auto",
+        device: str = "auto",
+    ) -> None:
+        self.n_units = n_units
+        self.n_layers = n_layers
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.n_draws = n_draws
+        self.warm_start = warm_start
+        self.clip = clip
+        self.refit_epochs = refit_epochs
+        self.device = device
+
+    def bind(
+        self,
+        problem: Problem,
+        *,
+        random_state: int,
+        n_jobs: int | None = None,
+        dtype: str = "float32",
+        device: str = "auto",
+    ) -> MLPScorer:
+        """Prepare for one problem."""
+        self._validate_params()
+        require_torch("predictor='mlp'")
+        device = resolve_device(self.device, device, dtype=dtype)
+        return MLPScorer(self, problem, random_state, n_jobs, dtype, device)
+
+
+@dataclass(frozen=True)
+class MLPScorer(NetworkScorer):
+    """An `MLP` bound to a problem (see `ngp.predictors.base.Scorer`)."""
+
+    config: MLP
+
+    def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:
+        """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
+        import torch
+        from torch import nn
+
+        config, n_inputs = self.config, n_columns
+        layers: list[nn.Module] = []
+        for number in range(config.n_layers):
+            key = (draw, n_selected, number)
+            gain = 1 if number == 0 else 2  # half of the units of a layer are zero
+            weights = draw_weights(self.seed, key, n_inputs, config.n_units) * np.sqrt(gain / max(1, n_inputs))
+            layer = nn.Linear(n_inputs, config.n_units, dtype=torch.float64)
+            with torch.no_grad():
+                layer.weight.copy_(torch.from_numpy(weights.T))
+                if number == 0:  # kinks all over the range of the inputs
+                    layer.bias.copy_(torch.from_numpy(draw_biases(self.seed, key, config.n_units)))
+                else:
+                    layer.bias.zero_()
+            layers += [layer, nn.ReLU()]
+            n_inputs = config.n_units
+        output = nn.Linear(n_inputs, self.problem.n_outputs, dtype=torch.float64)
+        nn.init.zeros_(output.weight)  # begins as the constant prediction: nothing random has to be unlearned
+        nn.init.zeros_(output.bias)
+        return nn.Sequential(*layers, output)
+
+    def rates(self, n_selected: int, n_parameters: int) -> list[float]:
+        """Learning rate of each parameter in the step after `n_selected` columns."""
+        first, later = min(1, MOST_INPUTS / (n_selected + 1)), min(1, MOST_UNITS / self.config.n_units)
+        return [self.config.learning_rate * rate for rate in [first] * 2 + [later] * (n_parameters - 2)]
+
+    def adapt(self, network: StackedNetwork, sizes: IntArray, start: list[Tensor] | None) -> None:
+        """Scale the first layer by the number of columns that a copy sees, or begin with a warm start."""
+        import torch
+
+        with torch.no_grad():
+            if start is None:
+                factors = self.tensor(np.sqrt(sizes.max() / np.maximum(sizes, 1)))
+                network.parameters[0].mul_(factors[:, None, None])
+                return
+            for own, given in zip(network.parameters, start, strict=True):
+                copies = given.repeat(len(own) // len(given), *[1] * (own.ndim - 1))
+                own.zero_()
+                own[..., : copies.shape[-1]] = copies  # new columns of the first layer stay at zero
+
+    def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
+        """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
+        if self.device != "cpu" or self.config.n_layers > 1 or not is_compiled():
+            return super().estimates(run, candidates, rows)
+        import torch
+
+        targets = np.ascontiguousarray(self.targets.values.numpy())
+        train = partial(
+            train_perceptron,
+            n_units=self.config.n_units,
+            rates=self.rates(len(run.selected), 4)[1:3],
+            weight_decay=self.config.weight_decay,
+            loss=self.targets.loss,
+        )
+        known = self._scaled(run.selected)
+        outputs = np.empty((len(candidates), *rows.shape, targets.shape[1]), self.dtype)
+        for own, new in zip(outputs, candidates, strict=True):
+            inputs = np.ascontiguousarray(np.concatenate([known, self._scaled(new)]).T, self.dtype)
+            for f in range(len(rows)):
+                plan = run.plan[0][:, f], run.plan[1][:, f]
+                own[f] = train(inputs, targets, self._packed_start(run, len(new), f), plan, rows[f])
+        return self.targets.coded(torch.from_numpy(outputs)).double().numpy()
+
+    def _packed_start(self, run: Run, n_new: int, split: int) -> AnyArray:
+        """Initial parameters of a network in a split, for the compiled kernel."""
+        n_inputs = len(run.selected) + n_new
+        if run.start is None:
+            layers = [p.detach().numpy() for p in self.module(n_inputs, len(run.selected), run.draw).parameters()]
+        else:
+            layers = [p[split].numpy() for p in run.start]
+            layers[0] = np.pad(layers[0], ((0, 0), (0, n_new)))
+        return pack_parameters(layers, self.dtype)
+
+    def numbers(self, n_columns: int) -> int:
+        """About how many numbers the layers of one network hold while it is trained with a batch."""
+        config = self.config
+        return config.n_layers * config.n_units * config.batch_size + config.n_units * n_columns
+
+    def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
+        """What the networks of S + g see; columns of zeros fill up the smaller ones."""
+        import torch
+
+        known = self.tensor(self._scaled(selected).T)
+        widest = max(map(len, candidates))
+        new = np.zeros((len(candidates), widest, len(self.problem.X)))
+        for own, columns in zip(new, candidates, strict=True):
+            own[: len(columns)] = self._scaled(columns)
+        added = self.tensor(new.transpose(0, 2, 1))
+
+        def take(rows: Tensor) -> Tensor:
+            shared = known[rows].expand(len(candidates), -1, -1, -1)
+            return torch.cat([shared, added[:, rows]], dim=-1)
+
+        return take
+
+    def _scaled(self, columns: IntArray) -> FloatArray:
+        mean, scale = self.problem.column_scales
+        rows = np.arange(len(self.problem.X))
+        return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], self._bound)
+
+    @property
+    def _bound(self) -> float:
+        return np.inf if self.config.clip is None else self.config.clip
+
+    def reader(self, selected: IntArray) -> Callable[[AnyArray], FloatArray]:
+        """Make the picklable function from X to the inputs of the final network."""
+        mean, scale = self.problem.column_scales
+        return ScaledColumns(selected, mean[selected], scale[selected], self._bound)
+
+
+@dataclass(frozen=True)
+class ScaledColumns:
+    """Takes columns of X, and scales them as in training."""
+
+    columns: IntArray
+    mean: FloatArray
+    scale: FloatArray
+    clip: float
+
+    def __call__(self, X: AnyArray) -> FloatArray:
+        """Inputs of shape (n_samples, n_columns)."""
+        values = (np.asarray(X[:, self.columns], dtype=np.float64) - self.mean) / self.scale
+        return np.clip(values, -self.clip, self.clip)

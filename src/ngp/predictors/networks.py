@@ -1,0 +1,316 @@
+"""What networks trained by gradient descent have in common: all candidates of a step are trained together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.compute.parallel import run_tasks
+from ngp.predictors.base import ColumnSets, Losses
+from ngp.problem import Problem
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from ngp.compute.stacks import StackedNetwork
+    from ngp.compute.training import Inputs, Targets
+
+__all__ = ["NetworkPredictor", "NetworkScorer"]
+
+# Numbers in the layers of the networks that are trained together: what stays in the cache of a core, or a share of
+# the free memory of a GPU (four bytes each, and several times as many for gradients and what autograd keeps).
+CPU_NUMBERS = 1 << 20
+GPU_SHARE = 1 / 40
+# Rows that are predicted together.
+PREDICTED_ROWS = 256
+# With refit_epochs="auto" the final network is trained for so many times `epochs`, whichever does best on the folds.
+EPOCH_FACTORS = (1, 3)
+# Keys of the random order of rows: in the steps of a pursuit, and for the final network.
+STEP_STREAM, FINAL_STREAM = range(2)
+
+Split = tuple[int, int]  # a round, and a fold in it
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of the candidates of a step.
+
+    Attributes
+    ----------
+    selected : int array
+        S, the columns that are selected already.
+    draw : int
+        Number of the draw, which the initial weights and the batches depend on.
+    splits : list of pairs
+        The splits in which the networks are trained, each a round and a fold in it.
+    plan : pair of arrays
+        The batches (see `ngp.compute.training.plan_batches`).
+    start : list of Tensor, optional
+        Parameters to begin with, one copy a split.
+    """
+
+    selected: IntArray
+    draw: int
+    splits: list[Split]
+    plan: tuple[IntArray, FloatArray]
+    start: list[Tensor] | None = None
+
+
+@dataclass(frozen=True)
+class NetworkScorer(ABC):
+    """A torch network bound to a problem (see `ngp.predictors.base.Scorer`)."""
+
+    config: Any
+    problem: Problem
+    seed: int
+    n_jobs: int | None
+    dtype: str
+    device: str
+
+    @abstractmethod
+    def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:
+        """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
+
+    @abstractmethod
+    def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
+        """What the networks of S + g see."""
+
+    @abstractmethod
+    def adapt(self, network: StackedNetwork, sizes: IntArray, start: list[Tensor] | None) -> None:
+        """Make the initial weights fit candidates of several sizes, or those of a warm start.
+
+        Parameters
+        ----------
+        network : StackedNetwork
+            The copies of all pairs of a candidate and a split.
+        sizes : int array, one a copy
+            Number of columns that a copy sees.
+        start : list of Tensor, optional
+            Parameters of the selection's own network, one copy a split.
+        """
+
+    @abstractmethod
+    def numbers(self, n_columns: int) -> int:
+        """About how many numbers the layers of one network hold while it is trained with a batch."""
+
+    @abstractmethod
+    def reader(self, selected: IntArray) -> Callable[[AnyArray], FloatArray]:
+        """Make the picklable function from X to the inputs of the final network."""
+
+    @cached_property
+    def target_scales(self) -> tuple[FloatArray, float]:
+        """Mean of each target and one common deviation; classes under a loss of their own stay as they are."""
+        problem = self.problem
+        if problem.loss != "squared_error":
+            return np.zeros(problem.n_outputs), 1.0
+        targets, weights = problem.targets[: problem.n_fit], problem.weights[: problem.n_fit]
+        mean = np.average(targets, axis=0, weights=weights)
+        scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
+        return mean, scale if scale > 0 else 1.0
+
+    @cached_property
+    def targets(self) -> Targets:
+        """Scaled targets on the device."""
+        from ngp.compute.training import Targets
+
+        mean, scale = self.target_scales
+        return Targets(self.tensor((self.problem.targets - mean) / scale), self.problem.loss)
+
+    def tensor(self, values: AnyArray) -> Tensor:
+        """Put numbers on the device, in the precision of the networks."""
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=self.dtype)).to(self.device)
+
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S + g for the new columns g of every candidate."""
+        selected = np.asarray(selected, dtype=np.intp)
+        with _one_torch_thread():
+            task = _Step(self, selected, self.config.epochs)
+            order = np.argsort(candidates.sizes, kind="stable")  # so that candidates of one size are together
+            length = self._chunk_length(len(selected) + int(candidates.sizes.max()))
+            chunks = [order[i : i + length] for i in range(0, len(order), length)]
+            arguments = [([candidates[i] for i in chunk],) for chunk in chunks]
+            losses = run_tasks(task.losses, arguments, self.n_jobs if self.device == "cpu" else 1)
+        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        parts[order] = np.concatenate(losses)
+        return Losses(parts, self.problem.part_weights)
+
+    def _chunk_length(self, n_columns: int) -> int:
+        """Number of candidates that are trained together."""
+        import torch
+
+        numbers = CPU_NUMBERS
+        if self.device == "cuda":
+            numbers = int(torch.cuda.mem_get_info()[0] * GPU_SHARE) // 4
+        n_splits = max(len(group) for group in self.split_groups)
+        return max(1, numbers // (n_splits * self.numbers(n_columns)))
+
+    @cached_property
+    def split_groups(self) -> list[list[Split]]:
+        """Splits that take equally many steps of the optimiser, and so can be trained together."""
+        rounds = self.problem.rounds
+        splits = [(r, f) for r, fold in enumerate(rounds) for f in range(fold.n_folds)]
+        ordered = sorted(splits, key=self._n_batches)  # stable
+        return [list(group) for _, group in groupby(ordered, key=self._n_batches)]
+
+    def _n_batches(self, split: Split) -> int:
+        from ngp.compute.training import n_batches
+
+        return n_batches(len(self.training_rows(split)), self.config.batch_size)
+
+    def training_rows(self, split: Split) -> IntArray:
+        """Rows of a split that train; those without weight have no say."""
+        rows = self.problem.rounds[split[0]].training(split[1])
+        return rows[self.problem.weights[rows] > 0]
+
+    def plan(
+        self, splits: list[IntArray], epochs: int, n_selected: int, draw: int, stream: int = STEP_STREAM
+    ) -> tuple[IntArray, FloatArray]:
+        """Cut the training rows into batches."""
+        from ngp.compute.training import plan_batches
+
+        key = self.seed, stream, n_selected, draw
+        return plan_batches(splits, self.problem.weights, self.config.batch_size, epochs, key)
+
+    def trained(self, run: Run, candidates: Sequence[IntArray]) -> StackedNetwork:
+        """Networks of all candidates, trained in each split of a run."""
+        from ngp.compute.training import train
+
+        n_selected = len(run.selected)
+        sizes = np.repeat([n_selected + len(new) for new in candidates], run.plan[0].shape[1])
+        network = self.stack(len(sizes), int(sizes.max()), n_selected, run.draw)
+        self.adapt(network, sizes, run.start)
+        rates = self.rates(n_selected, len(network.parameters))
+        inputs = self.inputs(run.selected, candidates)
+        train(network, inputs, self.targets, run.plan, rates=rates, weight_decay=self.config.weight_decay)
+        return network
+
+    def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
+        """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
+        from ngp.compute.training import predict
+
+        network = self.trained(run, candidates)
+        return predict(network, self.inputs(run.selected, candidates), self.targets, rows, PREDICTED_ROWS)
+
+    def rates(self, n_selected: int, n_parameters: int) -> list[float]:
+        """Learning rate of each parameter in the step after `n_selected` columns."""
+        return [self.config.learning_rate] * n_parameters
+
+    def stack(self, n_copies: int, n_columns: int, n_selected: int, draw: int) -> StackedNetwork:
+        """Make copies of a network of the step after `n_selected` columns."""
+        import torch
+
+        from ngp.compute.stacks import StackedNetwork
+
+        module, dtype = self.module(n_columns, n_selected, draw), getattr(torch, self.dtype)
+        return StackedNetwork(module, n_copies, device=self.device, dtype=dtype, seed=self.number(n_selected, draw))
+
+    def number(self, *key: int) -> int:
+        """A seed for torch, made of the pursuit's and a key."""
+        return int(np.random.SeedSequence([self.seed, *key]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+    def fit(self, selected: IntArray) -> NetworkPredictor:
+        """Train the final predictor on all rows that may train."""
+        selected = np.asarray(selected, dtype=np.intp)
+        with _one_torch_thread():
+            epochs = self._refit_epochs(selected)
+            modules = tuple(self._final_module(selected, epochs, draw) for draw in range(self.config.n_draws))
+        return NetworkPredictor(self.reader(selected), modules, self.problem.loss, *self.target_scales)
+
+    def _final_module(self, selected: IntArray, epochs: int, draw: int) -> nn.Module:
+        rows, size = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0), len(selected)
+        run = Run(selected, draw, [], self.plan([rows], epochs, size, draw, FINAL_STREAM))
+        network = self.trained(run, [selected[:0]])
+        module = self.module(size, size, draw).to(network.parameters[0].dtype)
+        return network.copy_into(0, module).eval()
+
+    def _refit_epochs(self, selected: IntArray) -> int:
+        """For how many epochs to train the final network."""
+        config = self.config
+        if config.refit_epochs != "auto":
+            return int(config.refit_epochs)
+        losses = []
+        for factor in EPOCH_FACTORS:
+            parts = _Step(self, selected, config.epochs * factor).losses([selected[:0]])[0]
+            losses.append((float(parts @ self.problem.part_weights), factor))
+        return int(config.epochs * min(losses)[1])
+
+
+class _Step:
+    """The training of all candidates of a step, or of some of them."""
+
+    def __init__(self, scorer: NetworkScorer, selected: IntArray, epochs: int) -> None:
+        self.scorer = scorer
+        self.runs = []
+        for splits, draw in product(scorer.split_groups, range(scorer.config.n_draws)):
+            plan = scorer.plan([scorer.training_rows(split) for split in splits], epochs, len(selected), draw)
+            run = Run(selected, draw, splits, plan)
+            if scorer.config.warm_start and len(selected):
+                network = scorer.trained(run, [selected[:0]])
+                run = replace(run, start=[p.detach() for p in network.parameters])
+            self.runs.append(run)
+
+    def losses(self, candidates: list[IntArray]) -> FloatArray:
+        """Losses of a few candidates in all parts of the validation; draws are averaged."""
+        scorer, rounds = self.scorer, self.scorer.problem.rounds
+        n_outputs = scorer.problem.n_outputs
+        predictions = [np.zeros((len(candidates), len(fold.rows), n_outputs)) for fold in rounds]
+        mean, scale = scorer.target_scales
+        for run in self.runs:
+            judged = [rounds[r].validation(f) for r, f in run.splits]
+            rows = np.zeros((len(judged), max(map(len, judged))), dtype=np.intp)
+            for own, known in zip(rows, judged, strict=True):
+                own[: len(known)] = known
+            outputs = scorer.estimates(run, candidates, rows) * (scale / scorer.config.n_draws)
+            for i, (r, f) in enumerate(run.splits):
+                first, last = rounds[r].segments[f + 1 : f + 3]
+                predictions[r][:, first:last] += outputs[:, i, : last - first]
+        return scorer.problem.part_losses(iter([values + mean for values in predictions]))
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """Tasks run side by side, each in a thread of its own: torch needs no more of them."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class NetworkPredictor:
+    """The final networks, on the CPU; their predictions are averaged."""
+
+    reader: Callable[[AnyArray], FloatArray]
+    modules: tuple[nn.Module, ...]
+    loss: str
+    target_mean: FloatArray
+    target_scale: float
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Coded targets of shape (n_samples, n_outputs)."""
+        import torch
+
+        from ngp.compute.training import Targets
+
+        dtype = next(self.modules[0].parameters()).dtype
+        targets = Targets(torch.zeros(0), self.loss)
+        results = []
+        with torch.no_grad():
+            for start in range(0, len(X), PREDICTED_ROWS):
+                x = torch.from_numpy(self.reader(X[start : start + PREDICTED_ROWS])).to(dtype)
+                results.append(np.mean([targets.coded(module(x)).double().numpy() for module in self.modules], axis=0))
+        return np.concatenate(results) * self.target_scale + self.target_mean
