@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 KERNELS := $(wildcard src/ngp/compute/*.c src/ngp/compute/*.h)
-CHECKED := $(wildcard src tests benchmarks docs examples setup.py)
+CHECKED := $(wildcard src tests benchmarks docs examples setup.py conftest.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench clean

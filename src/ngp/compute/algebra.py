@@ -64,7 +64,7 @@ class NumpyAlgebra:
     xp: Any = np
     # Numbers in the matrices of one stack: few enough for the cache, but enough for threads that must wait for one
     # another between calls.
-    stack_numbers = 2**21
+    stack_numbers = 2**20
 
     def __init__(self, dtype: DTypeLike) -> None:
         self.dtype = np.dtype(dtype).name

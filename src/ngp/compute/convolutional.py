@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-import torch
 from torch import nn
 
 __all__ = ["NETWORKS", "paper_network", "strong_network"]
 
 
 def paper_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    """Make the paper's network.
+    """Make the paper's network: two convolutions, each with ReLU and a 2 x 2 maximum, dropout and a linear layer.
 
     Parameters
     ----------
@@ -22,23 +21,15 @@ def paper_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
 
     Examples
     --------
+    >>> import torch
     >>> paper_network((1, 28, 28), 10)(torch.zeros(2, 1, 28, 28)).shape
     torch.Size([2, 10])
     """
-    return _with_output(
-        [
-            *_block(image[0], 32, 1),
-            *_block(32, 64, 1),
-            nn.Dropout(0.5),
-            nn.Flatten(),
-        ],
-        image,
-        n_outputs,
-    )
+    return _convolutional(image, n_outputs, filters=(32, 64), padding=0)
 
 
 def strong_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    """Make a network with two padded convolutions before each maximum, and a hidden layer after them.
+    """Make a stronger network: three convolutions, with a margin of zeros, so that the edges of an image count too.
 
     Parameters
     ----------
@@ -49,20 +40,11 @@ def strong_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
 
     Examples
     --------
+    >>> import torch
     >>> strong_network((3, 16, 16), 1)(torch.zeros(2, 3, 16, 16)).shape
     torch.Size([2, 1])
     """
-    return _with_output(
-        [
-            *_block(image[0], 32, 2, padding=1),
-            nn.Dropout(0.25),
-            *_block(32, 64, 2, padding=1),
-            nn.Dropout(0.5),
-            nn.Flatten(),
-        ],
-        image,
-        n_outputs,
-    )
+    return _convolutional(image, n_outputs, filters=(32, 64, 128), padding=1)
 
 
 NETWORKS: dict[str, Callable[[tuple[int, int, int], int], nn.Module]] = {
@@ -71,23 +53,19 @@ NETWORKS: dict[str, Callable[[tuple[int, int, int], int], nn.Module]] = {
 }
 
 
-def _block(channels: int, filters: int, n_convolutions: int, padding: int = 0) -> list[nn.Module]:
+def _convolutional(image: tuple[int, int, int], n_outputs: int, filters: Sequence[int], padding: int) -> nn.Module:
+    """Put a network together; a maximum is left out where the image has become too small for it."""
     layers: list[nn.Module] = []
-    for _ in range(n_convolutions):
-        layers += [nn.Conv2d(channels, filters, 3, padding=padding), nn.ReLU()]
-        channels = filters
-    return [*layers, nn.MaxPool2d(2)]
-
-
-def _with_output(layers: list[nn.Module], image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    """Append a linear layer that fits."""
-    features = nn.Sequential(*layers).eval()
-    try:
-        with torch.no_grad():
-            n_features = features(torch.zeros(1, *image)).shape[1]
-    except RuntimeError as error:
-        raise ValueError(
-            f"image_shape: images of {image[1]} x {image[2]} pixels are too small for this network: give a network of "
-            "your own."
-        ) from error
-    return nn.Sequential(*layers, nn.Linear(n_features, n_outputs)).train()
+    channels, rows, cols = image
+    for n in filters:
+        layers += [nn.Conv2d(channels, n, 3, padding=padding), nn.ReLU()]
+        channels, rows, cols = n, rows - 2 + 2 * padding, cols - 2 + 2 * padding
+        if min(rows, cols) < 1:
+            raise ValueError(
+                f"image_shape: images of {image[1]} x {image[2]} pixels are too small for this network: give larger "
+                "ones, or a network of your own."
+            )
+        if min(rows, cols) > 1:
+            layers.append(nn.MaxPool2d(2))
+            rows, cols = rows // 2, cols // 2
+    return nn.Sequential(*layers, nn.Dropout(0.5), nn.Flatten(), nn.Linear(channels * rows * cols, n_outputs))

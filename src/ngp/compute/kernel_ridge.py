@@ -200,8 +200,10 @@ def _large_folds(candidates: Candidates) -> Iterator[tuple[slice, Array]]:
 
 
 def _small_folds(candidates: Candidates) -> Iterator[tuple[slice, Array]]:
-    """Nyström's approximation from one factorisation: a fold's errors are those of all rows' regression, solved with
-    what the fold's leverages leave of the identity.
+    """Nyström's approximation from one factorisation.
+
+    With H the matrix that makes predictions of targets, in training with all rows, the errors of fold f without its
+    own rows are those with all rows, solved with 1 - H_ff.
     """
     features, task = _Features(candidates), candidates.task
     gram, cross = features.moments(slice(0, task.segments[-1]))

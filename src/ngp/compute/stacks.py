@@ -8,6 +8,7 @@ with running statistics, say) through a loop over the copies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -214,31 +215,72 @@ def _convolution(
     if any(pad):
         x = functional.pad(x, (0, 0, pad[1], pad[1], pad[0], pad[0]))
     copies, filters, _, *size = weight.shape
-    patches: Tensor = _Patches.apply(x, *size, *stride)  # (copies, batch, rows, cols, size · size · channels)
     matrix = weight.permute(0, 3, 4, 2, 1).reshape(copies, -1, filters)
-    flat = patches.reshape(copies, -1, patches.shape[-1])
-    outputs = torch.bmm(flat, matrix) if bias is None else torch.baddbmm(bias[:, None], flat, matrix)
-    return outputs.reshape(*patches.shape[:4], filters)
+    outputs: Tensor = _Convolution.apply(x, matrix, bias, *size, *stride)  # type: ignore[no-untyped-call]
+    return outputs
 
 
-class _Patches(torch.autograd.Function):
-    """All patches of images (copies, batch, rows, cols, channels) that a filter sees, each a row of numbers."""
+class _Convolution(torch.autograd.Function):
+    """Products of filters, as columns of a matrix, with all patches of images (copies, batch, rows, cols, channels).
+
+    On CUDA they are as exact as torch's own convolutions: see ``torch.backends.cudnn.allow_tf32``.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, height: int, width: int, down: int, right: int) -> Tensor:
-        ctx.geometry = (x.shape, height, width, down, right)
+    def forward(
+        ctx: Any, x: Tensor, matrix: Tensor, bias: Tensor | None, height: int, width: int, down: int, right: int
+    ) -> Tensor:
         views = x.unfold(2, height, down).unfold(3, width, right)  # copies, batch, rows, cols, channels, height, width
-        patches = views.permute(0, 1, 2, 3, 5, 6, 4)
-        return patches.reshape(*patches.shape[:4], -1)
+        rows, cols = views.shape[2:4]
+        patches = views.permute(0, 1, 2, 3, 5, 6, 4).reshape(len(x), -1, matrix.shape[1])
+        ctx.save_for_backward(patches, matrix)
+        ctx.geometry = (x.shape, rows, cols, height, width, down, right)
+        with _exact_as_cudnn():
+            flat = torch.bmm(patches, matrix) if bias is None else torch.baddbmm(bias[:, None], patches, matrix)
+        return flat.reshape(*x.shape[:2], rows, cols, -1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Add up what the patches say of each pixel, one position in the filter after the other."""
-        shape, height, width, down, right = ctx.geometry
-        rows, cols = gradients[0].shape[2:4]
-        parts = gradients[0].reshape(*gradients[0].shape[:4], height, width, shape[-1])
-        total = torch.zeros(shape, dtype=parts.dtype, device=parts.device)
-        for i in range(height):
-            for j in range(width):
-                total[:, :, i : i + down * rows : down, j : j + right * cols : right] += parts[:, :, :, :, i, j]
-        return total, None, None, None, None
+        patches, matrix = ctx.saved_tensors
+        flat = gradients[0].reshape(len(matrix), -1, matrix.shape[2])
+        wanted_x, _, wanted_bias, *_ = ctx.needs_input_grad
+        by_bias = flat.sum(dim=1) if wanted_bias else None
+        by_x = None
+        with _exact_as_cudnn():
+            by_matrix = _long_product(patches, flat)
+            if wanted_x:  # not in the first layer
+                by_x = _assemble(torch.bmm(flat, matrix.transpose(1, 2)), *ctx.geometry)
+        return by_x, by_matrix, by_bias, None, None, None, None
+
+
+def _assemble(
+    by_patches: Tensor, shape: torch.Size, rows: int, cols: int, height: int, width: int, down: int, right: int
+) -> Tensor:
+    """Add up what the patches say of each pixel, one position in the filter after the other."""
+    parts = by_patches.reshape(*shape[:2], rows, cols, height, width, shape[-1])
+    total = torch.zeros(shape, dtype=parts.dtype, device=parts.device)
+    for i in range(height):
+        for j in range(width):
+            total[:, :, i : i + down * rows : down, j : j + right * cols : right] += parts[:, :, :, :, i, j]
+    return total
+
+
+def _long_product(left: Tensor, right: Tensor) -> Tensor:
+    """Product of (copies, n, a) and (copies, n, b) over a long n, in pieces that can run side by side."""
+    copies, n, _ = left.shape
+    pieces = next((p for p in (8, 4, 2) if n % p == 0 and n // p >= 256), 1)
+    parts = [each.reshape(copies * pieces, n // pieces, -1) for each in (left, right)]
+    products = torch.bmm(parts[0].transpose(1, 2), parts[1])
+    return products.reshape(copies, pieces, *products.shape[1:]).sum(dim=1)
+
+
+@contextmanager
+def _exact_as_cudnn() -> Iterator[None]:
+    """Let matrix products have the precision that torch's convolutions have."""
+    matmul = torch.backends.cuda.matmul
+    before = matmul.allow_tf32
+    matmul.allow_tf32 = torch.backends.cudnn.allow_tf32
+    try:
+        yield
+    finally:
+        matmul.allow_tf32 = before

@@ -100,7 +100,7 @@ def plan_batches(
     --------
     >>> rows, shares = plan_batches([np.arange(5)], np.ones(5), 3, 1, (0,))
     >>> rows.shape, shares[:, 0].round(2).tolist()
-    ((2, 1, 3), [[0.33, 0.33, 0.33], [0.5, 0.5, 0.0]])
+    ((2, 1, 3), [[0.5, 0.5, 0.0], [0.33, 0.33, 0.33]])
     """
     number = n_batches(len(splits[0]), batch_size)
     longest = max(-(-len(split) // number) for split in splits)

@@ -27,11 +27,10 @@ from ngp.validation import Round
 
 __all__ = ["Kernel"]
 
-# Numbers in the arrays of one task: on the CPU those of its columns, on a GPU those of its matrices as well. On the CPU
-# there are so many tasks that none of the threads waits long for the last one.
-CPU_NUMBERS = 2**20
-GPU_NUMBERS = 2**28
-CHUNKS_PER_JOB = 16
+# Numbers in the columns and predictions of one task on the CPU, which has so many tasks that none of the threads waits
+# long for the last one.
+CPU_NUMBERS = 2**22
+CHUNKS_PER_JOB = 4
 # Rows in a round up to which there is nothing to gain from landmarks, and their number beyond.
 MOST_EXACT_ROWS = 1000
 AUTO_LANDMARKS = 300
@@ -197,6 +196,7 @@ class KernelScorer:
     def inputs(self, columns: IntArray, rows: IntArray) -> FloatArray:
         """Columns as rows of an array, standardised and clipped."""
         mean, scale = self.problem.column_scales
+        columns = np.ascontiguousarray(columns)
         return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], self._bound)
 
     @property

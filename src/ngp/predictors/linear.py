@@ -32,9 +32,9 @@ __all__ = ["LinearModel", "closed_form", "linear_losses"]
 # Rounding is multiplied by the condition number of the columns' matrix of inner products, columns scaled to norm one.
 # Up to this bound, losses agree with scikit-learn's to nine digits; beyond it, candidates are left to the estimator.
 MOST_CONDITION = 1e6
-# A column whose mean is larger than its deviations by more than this factor has lost digits when it is centred, and as
-# many more count as lost.
-MOST_SHIFT = 1e3
+# Centring costs a column as many digits as its mean is larger than its deviations. Beyond this factor that counts: the
+# condition number is multiplied by the square of the excess.
+MOST_SHIFT = 1e2
 # LinearRegression leaves out small singular values, of columns that aren't scaled; where one is within this factor of
 # that, all is left to it. Below the least cutoff, its own singular values have lost too many digits.
 CUTOFF_MARGIN = 10.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -55,7 +56,7 @@ class MLP(BaseEstimator):  # type: ignore[misc]
         times.
     weight_decay : float, default=0.0
         Decay of the weights, apart from the gradients (AdamW).
-    n_draws : int, default=1
+    n_draws : int, default=2
         Number of networks, each with random numbers of its own, whose predictions are averaged.
     warm_start : bool, default=False
         Whether candidates begin with the trained network of the selection so far, the winner of the last step, and
@@ -103,7 +104,7 @@ class MLP(BaseEstimator):  # type: ignore[misc]
         batch_size: int = 32,
         learning_rate: float = 0.05,
         weight_decay: float = 0.0,
-        n_draws: int = 1,
+        n_draws: int = 2,
         warm_start: bool = False,
         clip: float | None = 4.0,
         refit_epochs: int | Literal["auto"] = "auto",
@@ -189,8 +190,17 @@ class MLPScorer(NetworkScorer):
 
     def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
-        if self.device != "cpu" or self.config.n_layers > 1 or not is_compiled():
-            return super().estimates(run, candidates, rows)
+        if self.config.n_layers == 1 and self.device == "cpu" and is_compiled():
+            return self._estimates_cpu(run, candidates, rows)
+        if self.config.n_layers == 1 and self.device == "cuda" and self.dtype == "float32" and find_spec("triton"):
+            from ngp.compute.perceptron_gpu import fits
+
+            if fits(self.config.n_units, run.plan[0].shape[2], self.problem.n_outputs):
+                return self._estimates_gpu(run, candidates, rows)
+        return super().estimates(run, candidates, rows)
+
+    def _estimates_cpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
+        """By the compiled kernel, one network at a time."""
         import torch
 
         targets = np.ascontiguousarray(self.targets.values.numpy())
@@ -210,6 +220,25 @@ class MLPScorer(NetworkScorer):
                 own[f] = train(inputs, targets, self._packed_start(run, len(new), f), plan, rows[f])
         return self.targets.coded(torch.from_numpy(outputs)).double().numpy()
 
+    def _estimates_gpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
+        """By the Triton kernel, all networks at once."""
+        import torch
+
+        from ngp.compute.perceptron_gpu import train_perceptrons
+
+        everything = torch.arange(len(self.problem.X), device=self.device)
+        outputs = train_perceptrons(
+            self.inputs(run.selected, candidates)(everything[None])[:, 0],
+            self.targets.values,
+            [p.detach() for p in self.untrained(run, candidates).parameters],
+            run.plan,
+            rows,
+            rates=self.rates(len(run.selected), 4)[1:3],
+            weight_decay=self.config.weight_decay,
+            loss=self.targets.loss,
+        )
+        return self.targets.coded(outputs).cpu().double().numpy()
+
     def _packed_start(self, run: Run, n_new: int, split: int) -> AnyArray:
         """Initial parameters of a network in a split, for the compiled kernel."""
         n_inputs = len(run.selected) + n_new
@@ -223,7 +252,7 @@ class MLPScorer(NetworkScorer):
     def numbers(self, n_columns: int) -> int:
         """About how many numbers the layers of one network hold while it is trained with a batch."""
         config = self.config
-        return config.n_layers * config.n_units * config.batch_size + config.n_units * n_columns
+        return config.n_layers * config.n_units * config.batch_size + (config.n_units + len(self.problem.X)) * n_columns
 
     def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
         """What the networks of S + g see; columns of zeros fill up the smaller ones."""
@@ -232,8 +261,8 @@ class MLPScorer(NetworkScorer):
         known = self.tensor(self._scaled(selected).T)
         widest = max(map(len, candidates))
         new = np.zeros((len(candidates), widest, len(self.problem.X)))
-        for own, columns in zip(new, candidates, strict=True):
-            own[: len(columns)] = self._scaled(columns)
+        sizes = np.array([len(columns) for columns in candidates])
+        new[np.arange(widest) < sizes[:, None]] = self._scaled(np.concatenate(candidates))
         added = self.tensor(new.transpose(0, 2, 1))
 
         def take(rows: Tensor) -> Tensor:

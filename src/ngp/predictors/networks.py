@@ -181,25 +181,29 @@ class NetworkScorer(ABC):
         key = self.seed, stream, n_selected, draw
         return plan_batches(splits, self.problem.weights, self.config.batch_size, epochs, key)
 
-    def trained(self, run: Run, candidates: Sequence[IntArray]) -> StackedNetwork:
+    def trained(self, run: Run, candidates: Sequence[IntArray], inputs: Inputs) -> StackedNetwork:
         """Networks of all candidates, trained in each split of a run."""
         from ngp.compute.training import train
 
+        network = self.untrained(run, candidates)
+        rates = self.rates(len(run.selected), len(network.parameters))
+        train(network, inputs, self.targets, run.plan, rates=rates, weight_decay=self.config.weight_decay)
+        return network
+
+    def untrained(self, run: Run, candidates: Sequence[IntArray]) -> StackedNetwork:
+        """Networks of all candidates for each split of a run, as they begin."""
         n_selected = len(run.selected)
         sizes = np.repeat([n_selected + len(new) for new in candidates], run.plan[0].shape[1])
         network = self.stack(len(sizes), int(sizes.max()), n_selected, run.draw)
         self.adapt(network, sizes, run.start)
-        rates = self.rates(n_selected, len(network.parameters))
-        inputs = self.inputs(run.selected, candidates)
-        train(network, inputs, self.targets, run.plan, rates=rates, weight_decay=self.config.weight_decay)
         return network
 
     def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
         from ngp.compute.training import predict
 
-        network = self.trained(run, candidates)
-        return predict(network, self.inputs(run.selected, candidates), self.targets, rows, PREDICTED_ROWS)
+        inputs = self.inputs(run.selected, candidates)
+        return predict(self.trained(run, candidates, inputs), inputs, self.targets, rows, PREDICTED_ROWS)
 
     def rates(self, n_selected: int, n_parameters: int) -> list[float]:
         """Learning rate of each parameter in the step after `n_selected` columns."""
@@ -229,7 +233,8 @@ class NetworkScorer(ABC):
     def _final_module(self, selected: IntArray, epochs: int, draw: int) -> nn.Module:
         rows, size = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0), len(selected)
         run = Run(selected, draw, [], self.plan([rows], epochs, size, draw, FINAL_STREAM))
-        network = self.trained(run, [selected[:0]])
+        nothing = [selected[:0]]
+        network = self.trained(run, nothing, self.inputs(selected, nothing))
         module = self.module(size, size, draw).to(network.parameters[0].dtype)
         return network.copy_into(0, module).eval()
 
@@ -255,7 +260,8 @@ class _Step:
             plan = scorer.plan([scorer.training_rows(split) for split in splits], epochs, len(selected), draw)
             run = Run(selected, draw, splits, plan)
             if scorer.config.warm_start and len(selected):
-                network = scorer.trained(run, [selected[:0]])
+                nothing = [selected[:0]]
+                network = scorer.trained(run, nothing, scorer.inputs(selected, nothing))
                 run = replace(run, start=[p.detach() for p in network.parameters])
             self.runs.append(run)
 
