@@ -117,6 +117,7 @@ def compare(
     n_loop: int,
     repetitions: int,
     device: str,
+    n_draws: int = 1,
 ) -> dict[str, Any]:
     """A step, beside a loop over some candidates in one fold, in turn; the loop's best way counts."""
     selected, sets = candidates_of(problem, n_selected)
@@ -134,17 +135,18 @@ def compare(
             torch.set_num_threads(threads)
     best = min(ways, key=lambda way: median(seconds[way]))
     per_training = median(seconds[best]) / n_loop
-    step = median(seconds["step"])
+    step, n_trainings = median(seconds["step"]), len(sets) * n_folds * n_draws
     return {
         "n_candidates": len(sets),
         "n_folds": n_folds,
+        "n_draws": n_draws,
         "step_seconds": step,
         "step_seconds_all": seconds["step"],
-        "milliseconds_per_training": 1e3 * step / len(sets) / n_folds,
+        "milliseconds_per_training": 1e3 * step / n_trainings,
         "loop_milliseconds_per_training": 1e3 * per_training,
         "loop_way": {"fused_adam": best[0], "threads": best[1] or threads},
         "loop_trainings_timed": n_loop * repetitions,
-        "ratio": per_training * len(sets) * n_folds / step,
+        "ratio": per_training * n_trainings / step,
     }
 
 
@@ -161,7 +163,8 @@ def cnn_operations(n_rows: int, epochs: int) -> float:
 
 def measure_mlp(device: str, n_features: int, repetitions: int) -> dict[str, Any]:
     problem, epochs, units = mlp_problem(300, n_features), 10, 500
-    scorer = MLP(n_units=units, epochs=epochs).bind(problem, random_state=0, n_jobs=-1, device=device)
+    mlp = MLP(n_units=units, epochs=epochs)
+    scorer = mlp.bind(problem, random_state=0, n_jobs=-1, device=device)
     result = compare(
         problem,
         scorer,
@@ -170,6 +173,7 @@ def measure_mlp(device: str, n_features: int, repetitions: int) -> dict[str, Any
         n_loop=5,
         repetitions=repetitions,
         device=device,
+        n_draws=mlp.n_draws,
     )
     n_rows = len(problem.rounds[0].training(0))
     return result | {"operations_per_training": mlp_operations(n_rows, SELECTED["mlp"] + 1, units, epochs)}
@@ -200,7 +204,8 @@ def report(results: dict[str, Any]) -> None:
         share = row["operations_per_training"] / row["milliseconds_per_training"] / 1e6 / results["peak_gflops"]
         row["share_of_peak"] = share
         print(
-            f"{name}: {row['n_candidates']} candidates x {row['n_folds']} folds in {row['step_seconds']:.3f} s, "
+            f"{name}: {row['n_candidates']} candidates x {row['n_folds']} folds x {row['n_draws']} draws in "
+            f"{row['step_seconds']:.3f} s, "
             f"{row['milliseconds_per_training']:.3f} ms a training ({share:.1%} of the peak); a loop in torch "
             f"{row['loop_milliseconds_per_training']:.1f} ms a training: {row['ratio']:.1f} times as long"
         )

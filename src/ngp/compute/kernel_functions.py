@@ -43,9 +43,9 @@ class KernelTask:
     landmarks : bool
         Whether the centres are landmarks.
     base : (c, J)
-        What the selected columns add to the inner products, or take from minus the squared distances.
+        Inner products of centres and rows, or minus their squared distances, in the selected columns, times `scale`.
     lengths : (J,)
-        What they add to the rows' squared lengths.
+        Squared lengths of the rows in these columns, times `scale`.
     right : (J, 1 + Q)
         Ones, and the targets.
     weights : (J,)
@@ -128,10 +128,13 @@ def kernel_matrix(kernel: KernelName, scale: float, first: FloatArray, second: F
     array([[1.   , 1.068], [1.068, 2.   ]])
     """
     left, right = _factors(np, kernel, scale, first)[0], _factors(np, kernel, scale, second)[1]
+    values: FloatArray
     if kernel == "rbf":
-        return _evaluate(np, left.T @ right, None)
-    first_norms, second_norms = (np.sqrt(1 + _squared_lengths(scale, columns)) for columns in (first, second))
-    return _evaluate(np, 1 + left.T @ right, first_norms[:, None] * second_norms)
+        values = _evaluate(np, left.T @ right, None)
+    else:
+        norms = [np.sqrt(1 + _squared_lengths(scale, columns)) for columns in (first, second)]
+        values = _evaluate(np, 1 + left.T @ right, norms[0][:, None] * norms[1])
+    return values
 
 
 def _factors(xp: Any, kernel: KernelName, scale: float, columns: Array) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ from ngp._types import AnyArray, FloatArray
 from ngp.compute.algebra import Array, jitter
 from ngp.compute.kernel_functions import Candidates, KernelTask
 
-__all__ = ["matrix_numbers", "score_chunk", "train_kernel"]
+__all__ = ["score_chunk", "train_kernel"]
 
 Coefficients = tuple[Array, Array]  # of the functions (centres, outputs), and the intercept (1, outputs)
 
@@ -46,7 +46,7 @@ def score_chunk(task: KernelTask, columns: FloatArray) -> AnyArray:
     """
     algebra = task.algebra.fresh()
     out = np.zeros((len(columns), columns.shape[2], task.right.shape[1] - 1), dtype=algebra.dtype)
-    length = max(1, algebra.stack_numbers // matrix_numbers(task))
+    length = max(1, algebra.stack_numbers // _matrix_numbers(task))
     for start in range(0, len(columns), length):
         members = slice(start, start + length)
         candidates = Candidates(task, algebra.array(columns[members]), algebra)
@@ -55,7 +55,7 @@ def score_chunk(task: KernelTask, columns: FloatArray) -> AnyArray:
     return out
 
 
-def matrix_numbers(task: KernelTask) -> int:
+def _matrix_numbers(task: KernelTask) -> int:
     """How many numbers there are in the matrices that a candidate needs at a time, about."""
     n_centres, n_rows = task.base.shape
     if task.landmarks:
@@ -80,7 +80,7 @@ def _predictions(candidates: Candidates) -> Iterator[tuple[slice, Array]]:
             yield from _predict(candidates, coefficients, rows)
     elif not task.landmarks:
         yield slice(task.segments[1], None), _exact_folds(candidates)
-    elif 2 * max(_size(rows) for rows in task.folds) > len(task.base):
+    elif 2 * max(map(_size, task.folds), default=0) > len(task.base):
         yield from _large_folds(candidates)
     else:
         yield from _small_folds(candidates)

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.algebra import Algebra, NumpyAlgebra, TorchAlgebra
 from ngp.compute.devices import resolve_device
 from ngp.compute.kernel_functions import KernelName, KernelTask, kernel_matrix
-from ngp.compute.kernel_ridge import matrix_numbers, score_chunk, train_kernel
+from ngp.compute.kernel_ridge import score_chunk, train_kernel
 from ngp.compute.parallel import run_tasks
 from ngp.compute.scoring import gather_columns
 from ngp.predictors.base import ColumnSets, Losses
@@ -27,9 +27,7 @@ from ngp.validation import Round
 
 __all__ = ["Kernel"]
 
-# Numbers in the columns and predictions of one task on the CPU, which has so many tasks that none of the threads waits
-# long for the last one.
-CPU_NUMBERS = 2**22
+# So many tasks that none of the threads waits long for the last one.
 CHUNKS_PER_JOB = 4
 # Rows in a round up to which there is nothing to gain from landmarks, and their number beyond.
 MOST_EXACT_ROWS = 1000
@@ -42,7 +40,7 @@ RIDGE_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0)
 GAMMA_FACTORS = (1.0, 0.25, 0.5, 2.0)
 MOST_REFIT_OPERATIONS = 3e10
 # Numbers in the kernel matrix of the rows that are predicted together.
-PREDICT_NUMBERS = 2**21
+PREDICT_NUMBERS = 2**20
 
 
 class Kernel(BaseEstimator):  # type: ignore[misc]
@@ -62,7 +60,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         distance of standardised columns is 2k, so that 0.5 makes the mean exponent -1. All candidates of a step
         with equally many columns share it.
     ridge : float, default=0.1
-        Ridge penalty, in units of the squared error of one standardised target.
+        Ridge penalty: what the squared norm of the function costs, beside the squared errors of all rows.
     clip : float or None, default=4.0
         Standardised columns are held within so many deviations, so that no outlier, in training or later, stands
         alone. None lets them go.
@@ -80,7 +78,8 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
     where W holds the sample weights as they are: a weight of two counts as the row given twice, a weight of zero as
     the row left out.
 
-    The final predictor's ridge and gamma are chosen around the given ones, on the folds of the pursuit.
+    The final predictor's ridge and gamma are chosen around the given ones, on the folds of the pursuit. With
+    ``landmarks="auto"`` it has as many as its training, which is done only once, can afford.
 
     Examples
     --------
@@ -217,21 +216,18 @@ class KernelScorer:
     def _equal_sizes(self, selected: IntArray, candidates: IntArray) -> FloatArray:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
         tasks = [self._task(part, selected, candidates.shape[1]) for part in self.parts]
-        length = self._chunk_length(tasks, *candidates.shape)
-        chunks = [candidates[start : start + length] for start in range(0, len(candidates), length)]
-        arguments = [(self, tasks, chunk) for chunk in chunks]
-        if not isinstance(self.algebra, NumpyAlgebra):  # one device, which is busy already
-            return np.concatenate([_chunk_losses(*each) for each in arguments])
-        return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
+        length = self._chunk_length(*candidates.shape)
+        starts = range(0, len(candidates), length)
+        arguments = [(self, tasks, candidates[start : start + length]) for start in starts]
+        if isinstance(self.algebra, NumpyAlgebra):
+            return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
+        return np.concatenate([_chunk_losses(*each) for each in arguments])  # a GPU gains nothing from threads
 
-    def _chunk_length(self, tasks: list[KernelTask], n_candidates: int, n_new: int) -> int:
+    def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
-        numbers = len(self.problem.X) * (n_new + 2 + 3 * self.problem.n_outputs)
-        if not isinstance(self.algebra, NumpyAlgebra):
-            matrices = max(matrix_numbers(task) for task in tasks)
-            return max(1, self.algebra.stack_numbers // (numbers + matrices))
+        numbers = len(self.problem.X) * (n_new + 3 * self.problem.n_outputs)
         fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
-        return max(1, min(fair, CPU_NUMBERS // numbers))
+        return max(1, min(fair, self.algebra.chunk_numbers // numbers))
 
     def _task(self, part: _Part, selected: IntArray, n_new: int) -> KernelTask:
         """What all candidates of a step have in common in one round."""
@@ -298,14 +294,14 @@ class KernelScorer:
         scorers = [
             replace(
                 self,
-                config=Kernel(**{**config.get_params(), "gamma": config.gamma * wider, "ridge": config.ridge * higher}),
+                config=clone(config).set_params(gamma=config.gamma * narrower, ridge=config.ridge * higher),
                 n_jobs=1,
                 algebra=NumpyAlgebra("float64"),
             )
-            for wider, higher in product(gammas, RIDGE_FACTORS)
+            for narrower, higher in product(gammas, RIDGE_FACTORS)
         ]
         losses = run_tasks(_selection_loss, [(scorer, selected) for scorer in scorers], self.n_jobs)
-        return scorers[int(np.argmin(losses))]
+        return scorers[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))]
 
 
 def _chunk_losses(scorer: KernelScorer, tasks: list[KernelTask], candidates: IntArray) -> FloatArray:

@@ -211,13 +211,14 @@ class MLPScorer(NetworkScorer):
             weight_decay=self.config.weight_decay,
             loss=self.targets.loss,
         )
+        starts = {size: self._packed_starts(run, size) for size in {len(new) for new in candidates}}
+        plans = list(zip(*(np.ascontiguousarray(each.swapaxes(0, 1)) for each in run.plan), strict=True))
         known = self._scaled(run.selected)
         outputs = np.empty((len(candidates), *rows.shape, targets.shape[1]), self.dtype)
         for own, new in zip(outputs, candidates, strict=True):
             inputs = np.ascontiguousarray(np.concatenate([known, self._scaled(new)]).T, self.dtype)
-            for f in range(len(rows)):
-                plan = run.plan[0][:, f], run.plan[1][:, f]
-                own[f] = train(inputs, targets, self._packed_start(run, len(new), f), plan, rows[f])
+            for f, start in enumerate(starts[len(new)]):
+                own[f] = train(inputs, targets, start, plans[f], rows[f])
         return self.targets.coded(torch.from_numpy(outputs)).double().numpy()
 
     def _estimates_gpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
@@ -239,15 +240,15 @@ class MLPScorer(NetworkScorer):
         )
         return self.targets.coded(outputs).cpu().double().numpy()
 
-    def _packed_start(self, run: Run, n_new: int, split: int) -> AnyArray:
-        """Initial parameters of a network in a split, for the compiled kernel."""
-        n_inputs = len(run.selected) + n_new
+    def _packed_starts(self, run: Run, n_new: int) -> list[AnyArray]:
+        """Initial parameters of a network in each split, for the compiled kernel."""
+        n_splits = run.plan[0].shape[1]
         if run.start is None:
-            layers = [p.detach().numpy() for p in self.module(n_inputs, len(run.selected), run.draw).parameters()]
-        else:
-            layers = [p[split].numpy() for p in run.start]
-            layers[0] = np.pad(layers[0], ((0, 0), (0, n_new)))
-        return pack_parameters(layers, self.dtype)
+            module = self.module(len(run.selected) + n_new, len(run.selected), run.draw)
+            return [pack_parameters([p.detach().numpy() for p in module.parameters()], self.dtype)] * n_splits
+        weights, *others = (p.numpy() for p in run.start)
+        wider = np.pad(weights, ((0, 0), (0, 0), (0, n_new)))
+        return [pack_parameters(layers, self.dtype) for layers in zip(wider, *others, strict=True)]
 
     def numbers(self, n_columns: int) -> int:
         """About how many numbers the layers of one network hold while it is trained with a batch."""

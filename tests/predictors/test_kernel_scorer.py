@@ -1,0 +1,526 @@
+"""The kernel predictor's batched losses against the plainest loop: solve each regression anew, predict, average."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+from threadpoolctl import threadpool_limits
+
+from ngp.compute import algebra
+from ngp.compute.algebra import NumpyAlgebra, TorchAlgebra, jitter
+from ngp.groups import make_groups
+from ngp.predictors import ColumnSets, kernel
+from ngp.predictors.kernel import Kernel, KernelScorer
+from ngp.problem import Problem, make_problem
+
+N_COLUMNS = 7
+SELECTED = np.array([4, 1])
+NOTHING = np.zeros(0, np.intp)
+CANDIDATES = ColumnSets.of([[0], [2], [3, 5], [], [6], [6, 2, 0]])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    with threadpool_limits(1):  # more are slow on matrices this small
+        yield
+
+
+def make_data(kind: str, n_rows: int = 48, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, N_COLUMNS)) * rng.uniform(0.5, 3, size=N_COLUMNS) + rng.normal(size=N_COLUMNS)
+    signal = np.tanh(X[:, [0, 1, 6]] @ rng.normal(size=(3, 3)) / 2) + 0.4 * rng.normal(size=(n_rows, 3))
+    y = {
+        "regression": 5 + 3 * signal[:, 0],
+        "outputs": 5 + 3 * signal,
+        "binary": np.where(signal[:, 0] > 0, "yes", "no"),
+        "classes": np.array(["a", "b", "c"])[signal.argmax(axis=1)],
+    }[kind]
+    return X, y
+
+
+def make_case(
+    kind: str = "regression", cv: Any = 3, loss: str = "squared_error", weighted: bool = False, X: Any = None
+) -> Problem:
+    data, y = make_data(kind)
+    weights = np.random.default_rng(1).integers(0, 4, size=len(y)) / 2 if weighted else None
+    if isinstance(cv, str) and cv == "explicit":
+        cv = make_data(kind, n_rows=20, seed=2)
+    task = "regression" if kind in ("regression", "outputs") else "classification"
+    X = data if X is None else X
+    groups = make_groups(None, X.shape[1])
+    return make_problem(X, y, groups=groups, task=task, cv=cv, loss=loss, sample_weight=weights, random_state=3)
+
+
+def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> KernelScorer:
+    config = Kernel(**{"device": "cpu", **settings})
+    return config.bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype)
+
+
+def scaled_by_hand(problem: Problem, clip: float | None) -> tuple[Any, Any, Any]:
+    """Inputs, mean and deviation of the targets."""
+    X, T, weights = problem.X, problem.targets, problem.weights
+    ever_train = sorted({int(row) for fold in problem.rounds for f in range(fold.n_folds) for row in fold.training(f)})
+    mean = np.average(X[ever_train], axis=0, weights=weights[ever_train])
+    variance = np.average((X[ever_train] - mean) ** 2, axis=0, weights=weights[ever_train])
+    bound = np.inf if clip is None else clip
+    X = np.clip((X - mean) / np.sqrt(variance), -bound, bound)
+    T, weights = T[: problem.n_fit], weights[: problem.n_fit]
+    centre = np.average(T, axis=0, weights=weights)
+    return X, centre, np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights))
+
+
+def kernel_by_hand(config: Kernel, first: Any, second: Any) -> Any:
+    """Kernel of all pairs of rows, one after the other."""
+    n_columns = max(1, first.shape[1])
+    values = np.empty((len(first), len(second)))
+    for i, x in enumerate(first):
+        for j, z in enumerate(second):
+            if config.kernel == "rbf":
+                values[i, j] = np.exp(-config.gamma * ((x - z) ** 2).sum() / n_columns)
+                continue
+            a, b = np.append(x / np.sqrt(n_columns), 1), np.append(z / np.sqrt(n_columns), 1)
+            lengths = np.linalg.norm(a) * np.linalg.norm(b)
+            angle = np.arccos(np.clip(a @ b / lengths, -1, 1))
+            values[i, j] = lengths * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / np.pi
+    return values
+
+
+def train_by_hand(values: Any, weights: Any, targets: Any, ridge: float) -> tuple[Any, Any]:
+    """Coefficients and intercept from the bordered system; rows of weight zero don't train."""
+    rows = np.flatnonzero(weights > 0)
+    n = len(rows)
+    system = np.ones((n + 1, n + 1))
+    system[:n, :n] = values[np.ix_(rows, rows)] + ridge * np.diag(1 / weights[rows])
+    system[n, n] = 0
+    solution = np.linalg.solve(system, np.concatenate([targets[rows], np.zeros((1, targets.shape[1]))]))
+    coefficients = np.zeros((len(weights), targets.shape[1]))
+    coefficients[rows] = solution[:n]
+    return coefficients, solution[n]
+
+
+def nystroem_by_hand(
+    cross: Any, weights: Any, targets: Any, ridge: float, landmarks: Any, dtype: str
+) -> tuple[Any, Any]:
+    """Subset of regressors: coefficients of some functions (kernel `cross` with all rows), and the intercept."""
+    features = np.concatenate([cross, np.ones((1, cross.shape[1]))]).T
+    penalty = np.zeros((len(cross) + 1, len(cross) + 1))
+    penalty[:-1, :-1] = ridge * (cross[:, landmarks] + jitter(0, len(cross), dtype) * np.eye(len(cross)))
+    system = (features.T * weights) @ features + penalty
+    solution = np.linalg.lstsq(system, (features.T * weights) @ targets, rcond=1e-14)[0]
+    return solution[:-1], solution[-1]
+
+
+def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
+    """Loss of a single sample."""
+    if name == "squared_error":
+        return float(np.mean((prediction - target) ** 2))
+    if len(target) == 1:
+        prediction = np.array([1 - prediction[0], prediction[0]])
+        target = np.array([1 - target[0], target[0]])
+    true = int(np.argmax(target))
+    if name == "cross_entropy":
+        likely = np.clip(prediction, 1e-3, 1)
+        return float(-np.log(likely[true] / likely.sum()))
+    return float(max(0.0, 1 - prediction[true] + max(np.delete(prediction, true))))
+
+
+def losses_by_hand(scorer: KernelScorer, selected: Any, new: Any) -> tuple[float, Any]:
+    """The loss of one candidate and its parts, one regression after the other."""
+    problem, config = scorer.problem, scorer.config
+    X, centre, spread = scaled_by_hand(problem, config.clip)
+    X, targets = X[:, [*selected, *new]], (problem.targets - centre) / spread
+    values = kernel_by_hand(config, X, X)
+    parts, all_losses, all_weights = [], [], []
+    for fold, kept in zip(problem.rounds, scorer.parts, strict=True):
+        losses = dict.fromkeys(fold.rows.tolist(), 0.0)
+        places = scorer._landmarks(kept.rows[: kept.n_training], config.landmarks)
+        for f in range(fold.n_folds):
+            train, judge = fold.training(f), fold.validation(f)
+            data = problem.weights[train], targets[train], config.ridge
+            if places is None:
+                centres = train
+                coefficients, intercept = train_by_hand(values[np.ix_(train, train)], *data)
+            else:
+                centres = kept.rows[places]
+                inner = np.concatenate([train, centres])  # landmarks may be in the fold
+                cross, weights = values[np.ix_(centres, inner)], np.append(data[0], np.zeros(len(centres)))
+                fake = np.concatenate([data[1], np.zeros((len(centres), problem.n_outputs))])
+                mine = np.arange(len(train), len(inner))
+                coefficients, intercept = nystroem_by_hand(
+                    cross, weights, fake, config.ridge, mine, scorer.algebra.dtype
+                )
+            outputs = (values[np.ix_(judge, centres)] @ coefficients + intercept) * spread + centre
+            for row, prediction in zip(judge.tolist(), outputs, strict=True):
+                losses[row] = loss_by_hand(problem.loss, prediction, problem.targets[row])
+                all_losses.append(losses[row])
+                all_weights.append(problem.weights[row])
+        for first, last in pairwise(fold.parts):
+            rows = fold.rows[first:last].tolist()
+            total = sum(problem.weights[row] * losses[row] for row in rows)
+            parts.append(total / max(problem.weights[rows].sum(), 1e-300))
+    return float(np.average(all_losses, weights=all_weights)), np.array(parts)
+
+
+def largest_difference(scorer: KernelScorer, selected: Any = SELECTED, candidates: ColumnSets = CANDIDATES) -> float:
+    losses = scorer.add_losses(selected, candidates)
+    worst = 0.0
+    for i in range(len(candidates)):
+        expected, parts = losses_by_hand(scorer, selected, candidates[i])
+        worst = max(worst, abs(losses.means[i] - expected) / expected)
+        difference = losses.weights * np.abs(losses.parts[i] - parts) / expected
+        worst = max(worst, float(difference.max()))
+    return worst
+
+
+CLASS_LOSSES = ("squared_error", "cross_entropy", "hinge")
+PROBLEMS = {
+    "regression": {},
+    "several outputs": {"kind": "outputs"},
+    "sample weights": {"weighted": True},
+    "several outputs, sample weights": {"kind": "outputs", "weighted": True},
+    **{f"binary, {loss}": {"kind": "binary", "loss": loss} for loss in CLASS_LOSSES},
+    **{f"classes, {loss}": {"kind": "classes", "loss": loss} for loss in CLASS_LOSSES},
+    "classes, weights, hinge": {"kind": "classes", "loss": "hinge", "weighted": True},
+    "repeated folds": {"cv": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)},
+    "ShuffleSplit": {"cv": ShuffleSplit(3, test_size=0.3, random_state=0), "weighted": True},
+    "TimeSeriesSplit": {"cv": TimeSeriesSplit(3)},
+    "PredefinedSplit": {"cv": PredefinedSplit(np.arange(48) % 4 - 1)},
+    "uneven folds": {"cv": KFold(7), "kind": "outputs"},
+    "pairs": {"cv": KFold(24), "weighted": True},
+    "hold-out share": {"cv": 0.3},
+    "explicit validation set": {"cv": "explicit", "weighted": True},
+    "explicit, classes": {"cv": "explicit", "kind": "classes", "loss": "cross_entropy"},
+    "leave-one-out": {"cv": "loo"},
+    "leave-one-out, weights": {"cv": "loo", "weighted": True},
+    "leave-one-out, classes": {"cv": "loo", "kind": "classes", "loss": "hinge"},
+}
+SETTINGS = {
+    "arc-cosine": {"kernel": "arc-cosine"},
+    "narrow": {"gamma": 3.0},
+    "wide": {"gamma": 0.01},
+    "small ridge": {"ridge": 0.01},
+    "large ridge": {"ridge": 30.0},
+    "narrow clip": {"clip": 1.0},
+    "no clip": {"clip": None},
+    "exact": {"landmarks": None},
+}
+PRECISIONS = [("float64", 1e-9), ("float32", 1e-4)]
+
+
+@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
+@pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS)
+def test_losses_are_those_of_regressions_solved_one_by_one(case: dict[str, Any], dtype: str, bound: float) -> None:
+    assert largest_difference(bind(make_case(**case), dtype)) <= bound
+
+
+@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
+@pytest.mark.parametrize("kind", ["regression", "outputs"])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_losses_with_other_settings(settings: dict[str, Any], kind: str, dtype: str, bound: float) -> None:
+    assert largest_difference(bind(make_case(kind), dtype, **settings)) <= bound
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-8), ("float32", 1e-3)])
+@pytest.mark.parametrize("kernel_name", ["rbf", "arc-cosine"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "several outputs, sample weights", "classes, cross_entropy", "repeated folds", "TimeSeriesSplit",
+        "PredefinedSplit", "uneven folds", "pairs", "explicit validation set", "leave-one-out, weights",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("landmarks", [5, 20])
+def test_losses_with_landmarks(landmarks: int, name: str, kernel_name: str, dtype: str, bound: float) -> None:
+    scorer = bind(make_case(**PROBLEMS[name]), dtype, landmarks=landmarks, kernel=kernel_name)  # type: ignore[arg-type]
+    assert largest_difference(scorer) <= bound
+
+
+@pytest.mark.parametrize("kernel_name", ["rbf", "arc-cosine"])
+def test_first_step_and_long_selections(kernel_name: str) -> None:
+    scorer = bind(make_case("outputs", weighted=True), kernel=kernel_name)
+    assert largest_difference(scorer, NOTHING) <= 1e-9
+    assert largest_difference(scorer, np.array([6, 0, 3, 1, 2]), ColumnSets.of([[4], [5, 4], []])) <= 1e-9
+
+
+def test_the_loss_of_a_set_doesnt_depend_on_what_was_selected_first() -> None:
+    scorer = bind(make_case("outputs", weighted=True))
+    whole = scorer.add_losses(NOTHING, ColumnSets.of([[4, 1, 0]])).parts
+    np.testing.assert_allclose(scorer.add_losses(SELECTED, ColumnSets.of([[0]])).parts, whole, rtol=1e-9)
+    np.testing.assert_allclose(scorer.add_losses(np.array([0, 4]), ColumnSets.of([[1]])).parts, whole, rtol=1e-9)
+
+
+def test_no_columns_predict_the_mean() -> None:
+    for name in ("rbf", "arc-cosine"):
+        problem = make_case("outputs", weighted=True)
+        parts = bind(problem, kernel=name).add_losses(NOTHING, ColumnSets.of([[]])).parts[0]
+        np.testing.assert_allclose(parts, problem.constant_losses(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("landmarks", [None, 10])
+def test_a_weight_of_zero_is_a_row_left_out_and_a_weight_of_two_a_row_twice(landmarks: int | None) -> None:
+    X, y = make_data("regression")
+    validation = make_data("regression", n_rows=20, seed=2)
+    counts = np.random.default_rng(0).integers(0, 3, size=len(X))
+    counts[:10] = 1
+
+    def losses(rows: Any, weights: Any) -> Any:
+        groups = make_groups(None, N_COLUMNS)
+        problem = make_problem(X[rows], y[rows], groups=groups, cv=validation, sample_weight=weights)
+        scorer = bind(problem, landmarks=landmarks)
+        order = np.arange(len(problem.X))  # the same landmarks: the first rows, of weight one
+        object.__setattr__(scorer, "_row_order", order)
+        return scorer.add_losses(SELECTED, CANDIDATES).parts
+
+    weighted, repeated = losses(np.arange(len(X)), counts), losses(np.repeat(np.arange(len(X)), counts), None)
+    np.testing.assert_allclose(weighted, repeated, rtol=1e-9 if landmarks is None else 1e-7)
+
+
+def test_rows_of_weight_zero_may_fill_a_fold() -> None:
+    X, y = make_data("regression")
+    weights = np.ones(len(X))
+    weights[:12] = 0
+    groups = make_groups(None, N_COLUMNS)
+    rows = np.arange(48)
+    idle = [(np.delete(rows, test), test) for test in (rows[:6], rows[6:12])]  # a round that has no say
+    for cv in (KFold(4), KFold(8), [(rows[12:], rows[:12]), (rows[24:], rows[:24])], [*idle, (rows[24:], rows[:24])]):
+        problem = make_problem(X, y, groups=groups, cv=cv, sample_weight=weights)
+        for landmarks in (None, 10):
+            assert largest_difference(bind(problem, landmarks=landmarks)) <= 1e-7
+
+
+CV_FOR_BITS = {"folds": 3, "hold-out": 0.3, "loo": "loo", "time": TimeSeriesSplit(3)}
+
+
+@pytest.mark.parametrize("landmarks", [None, 10])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("cv", CV_FOR_BITS.values(), ids=CV_FOR_BITS)
+def test_the_same_bits_for_every_number_of_jobs_and_chunk_size(
+    cv: Any, dtype: str, landmarks: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = make_case("classes", cv=cv, weighted=True)
+    expected = bind(problem, dtype, landmarks=landmarks).add_losses(SELECTED, CANDIDATES).parts
+    for n_jobs in (1, 2, 4):
+        for numbers, per_job, stack in [(1, 1, 1), (2**9, 1, 2**13), (2**30, 1, 2**30), (2**30, 3, 1)]:
+            monkeypatch.setattr(NumpyAlgebra, "chunk_numbers", numbers)
+            monkeypatch.setattr(kernel, "CHUNKS_PER_JOB", per_job)
+            monkeypatch.setattr(NumpyAlgebra, "stack_numbers", stack)
+            parts = bind(problem, dtype, n_jobs, landmarks=landmarks).add_losses(SELECTED, CANDIDATES).parts
+            np.testing.assert_array_equal(parts, expected)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_same_bits_for_every_backend(backend: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_case("outputs")
+    expected = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
+    monkeypatch.setattr(NumpyAlgebra, "chunk_numbers", 1)
+    with parallel_config(backend=backend, n_jobs=2):
+        parts = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
+    np.testing.assert_array_equal(parts, expected)
+
+
+@pytest.mark.parametrize("landmarks", [None, 10])
+def test_answers_depend_on_the_question_alone(landmarks: int | None) -> None:
+    problem = make_case("outputs", cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
+    scorer = bind(problem, "float32", landmarks=landmarks)
+    expected = scorer.add_losses(SELECTED, CANDIDATES).parts
+    reverse = ColumnSets.of([CANDIDATES[i] for i in reversed(range(len(CANDIDATES)))])
+    other = bind(problem, "float32", landmarks=landmarks)
+    other.fit(np.array([0]))
+    other.add_losses(np.array([2]), ColumnSets.of([[1], [3]]))
+    np.testing.assert_array_equal(other.add_losses(SELECTED, reverse).parts[::-1], expected)
+    np.testing.assert_array_equal(other.add_losses(SELECTED, CANDIDATES).parts, expected)
+    copy = pickle.loads(pickle.dumps(scorer))
+    np.testing.assert_array_equal(copy.add_losses(SELECTED, CANDIDATES).parts, expected)
+    for i in range(len(CANDIDATES)):
+        alone = scorer.add_losses(SELECTED, ColumnSets.of([CANDIDATES[i]])).parts[0]
+        np.testing.assert_array_equal(alone, expected[i])
+
+
+@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
+def test_permuting_columns_permutes_losses(dtype: str, bound: float) -> None:
+    X, _ = make_data("regression")
+    order = np.random.default_rng(5).permutation(N_COLUMNS)
+    place = np.argsort(order)  # where a column is found after the permutation
+    expected = bind(make_case("outputs"), dtype).add_losses(SELECTED, CANDIDATES).parts
+    permuted = ColumnSets.of([place[CANDIDATES[i]][::-1] for i in range(len(CANDIDATES))])
+    parts = bind(make_case("outputs", X=X[:, order]), dtype).add_losses(place[SELECTED][::-1], permuted).parts
+    np.testing.assert_allclose(parts, expected, rtol=bound)
+
+
+def test_landmarks_depend_on_the_seed_alone() -> None:
+    problem = make_case("outputs")
+    rows = np.arange(48)
+    first, same = (bind(problem, dtype)._landmarks(rows, 10) for dtype in ("float32", "float64"))
+    assert first is not None
+    assert same is not None
+    np.testing.assert_array_equal(first, same)
+    assert len(np.unique(first)) == 10
+    other = replace(bind(problem), seed=12)._landmarks(rows, 10)
+    assert other is not None
+    assert (first != other).any()
+    longer = bind(problem)._landmarks(rows, 20)
+    assert longer is not None
+    assert set(first) <= set(longer)
+
+
+def test_landmarks_are_used_where_there_are_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = bind(make_case())
+    assert scorer._landmarks(np.arange(48), "auto") is None
+    assert scorer._landmarks(np.arange(48), 48) is None
+    monkeypatch.setattr(kernel, "MOST_EXACT_ROWS", 40)
+    monkeypatch.setattr(kernel, "AUTO_LANDMARKS", 9)
+    landmarks = scorer._landmarks(np.arange(48), "auto")
+    assert landmarks is not None
+    assert len(landmarks) == 9
+    assert scorer._landmarks(np.arange(48), None) is None
+
+
+@pytest.mark.parametrize("landmarks", [None, 10])
+@pytest.mark.parametrize("kernel_name", ["rbf", "arc-cosine"])
+@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
+@pytest.mark.parametrize("cv", [3, "loo", 0.3])
+def test_torch_agrees_with_numpy(cv: Any, dtype: str, bound: float, kernel_name: str, landmarks: int | None) -> None:
+    pytest.importorskip("torch")
+    scorer = bind(make_case("classes", cv=cv, weighted=True), dtype, kernel=kernel_name, landmarks=landmarks)
+    expected = scorer.add_losses(SELECTED, CANDIDATES).parts
+    other = replace(scorer, algebra=TorchAlgebra("cpu", dtype))
+    np.testing.assert_allclose(other.add_losses(SELECTED, CANDIDATES).parts, expected, rtol=10 * bound, atol=bound)
+
+
+def test_chunks_dont_matter_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    scorer = replace(bind(make_case("outputs")), algebra=TorchAlgebra("cpu", "float64"))
+    expected = scorer.add_losses(SELECTED, CANDIDATES).parts
+    monkeypatch.setattr(TorchAlgebra, "stack_numbers", 1)
+    np.testing.assert_allclose(scorer.add_losses(SELECTED, CANDIDATES).parts, expected, rtol=1e-9)
+
+
+def test_columns_that_are_nearly_constant_or_repeated_give_numbers() -> None:
+    X, _ = make_data("regression")
+    X[:, 0] = np.arange(48) == 7
+    X[:, 2] = X[:, 4]
+    X[:, 3] = np.arange(48) % 2
+    for settings in ({}, {"landmarks": 30}, {"kernel": "arc-cosine"}, {"ridge": 1e-9}, {"gamma": 1e-9}):
+        for dtype in ("float32", "float64"):
+            scorer = bind(make_case(X=X), dtype, **settings)
+            for selected in (NOTHING, np.array([3]), SELECTED):
+                assert np.isfinite(scorer.add_losses(selected, CANDIDATES).parts).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"kernel": "arc-cosine"}, {"clip": 0.7}, {"landmarks": 15}])
+@pytest.mark.parametrize("cv", [3, "explicit"])
+def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, settings: dict[str, Any]) -> None:
+    problem = make_case("outputs", cv=cv, weighted=True)
+    scorer = bind(problem, "float32", **settings)
+    tuned = scorer._tuned(SELECTED)
+    X, centre, spread = scaled_by_hand(problem, scorer.config.clip)
+    X, weights, targets = X[:, SELECTED], problem.weights[:48], (problem.targets[:48] - centre) / spread
+    rows = np.flatnonzero(weights > 0)
+    landmarks = scorer._landmarks(rows, scorer.config.landmarks)
+    if landmarks is None:
+        centres = np.arange(48)
+        values = kernel_by_hand(tuned.config, X[centres], X[centres])
+        coefficients, intercept = train_by_hand(values, weights, targets, tuned.config.ridge)
+    else:
+        centres = rows[landmarks]
+        cross = kernel_by_hand(tuned.config, X[centres], X[:48])
+        coefficients, intercept = nystroem_by_hand(cross, weights, targets, tuned.config.ridge, centres, "float64")
+    expected = (kernel_by_hand(tuned.config, X, X[centres]) @ coefficients + intercept) * spread + centre
+    predictor = scorer.fit(SELECTED)
+    predicted = predictor.predict(problem.X)
+    np.testing.assert_allclose(predicted, expected, rtol=1e-9 if landmarks is None else 1e-6)
+    unread = problem.X.copy()
+    unread[:, np.setdiff1d(np.arange(N_COLUMNS), SELECTED)] = np.nan
+    np.testing.assert_array_equal(predictor.predict(unread), predicted)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(predictor)).predict(problem.X), predicted)
+
+
+def test_predictions_dont_depend_on_how_many_rows_are_predicted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_case("outputs")
+    predictor = bind(problem).fit(SELECTED)
+    expected = predictor.predict(problem.X)
+    monkeypatch.setattr(kernel, "PREDICT_NUMBERS", 100)
+    np.testing.assert_allclose(predictor.predict(problem.X), expected, rtol=1e-12)
+    assert predictor.predict(problem.X[:0]).shape == (0, 3)
+
+
+def test_a_final_predictor_of_nothing_predicts_the_mean() -> None:
+    problem = make_case("outputs", weighted=True)
+    expected = np.average(problem.targets, axis=0, weights=problem.weights)
+    np.testing.assert_allclose(bind(problem).fit(NOTHING).predict(problem.X), np.tile(expected, (48, 1)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel_name", ["rbf", "arc-cosine"])
+@pytest.mark.parametrize("cv", [3, "loo", "explicit"])
+def test_the_final_predictors_penalty_is_the_best_of_those_tried(cv: Any, kernel_name: str) -> None:
+    scorer = bind(make_case("outputs", cv=cv), kernel=kernel_name)
+    tuned = scorer._tuned(SELECTED)
+    best = kernel._selection_loss(tuned, SELECTED)
+    assert best <= kernel._selection_loss(scorer, SELECTED)
+    for ridge in kernel.RIDGE_FACTORS:
+        for gamma in kernel.GAMMA_FACTORS:
+            config = clone(scorer.config).set_params(ridge=0.1 * ridge, gamma=0.5 * gamma)
+            assert best <= kernel._selection_loss(replace(scorer, config=config), SELECTED) * (1 + 1e-9)
+
+
+def test_the_final_predictor_has_landmarks_where_training_would_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = bind(make_case("outputs"))
+    assert scorer.fit(SELECTED).centres.shape == (2, 48)
+    monkeypatch.setattr(kernel, "MOST_REFIT_OPERATIONS", 48 * 10.5**2)
+    assert scorer.fit(SELECTED).centres.shape == (2, 10)
+
+
+def test_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, asked = make_case(), []
+
+    def resolve(own: str, common: str, *, dtype: str) -> str:
+        asked.append((own, common, dtype))
+        return {"auto": "mps", "cuda": "cuda", "cpu": "cpu"}[common if own == "auto" else own]
+
+    monkeypatch.setattr(kernel, "resolve_device", resolve)
+    monkeypatch.setattr(kernel, "TorchAlgebra", lambda device, dtype: (device, dtype))
+
+    def algebra_of(own: str, common: str) -> Any:
+        return Kernel(device=own).bind(problem, random_state=0, dtype="float32", device=common).algebra
+
+    assert isinstance(algebra_of("cpu", "cuda"), NumpyAlgebra)
+    assert isinstance(algebra_of("auto", "auto"), NumpyAlgebra)  # Apple's GPU isn't chosen by itself
+    assert algebra_of("auto", "cuda") == ("cuda", "float32")
+    assert algebra_of("cuda", "cpu") == ("cuda", "float32")
+    assert asked[0] == ("cpu", "cuda", "float32")
+
+
+def test_the_cpu_needs_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    scorer = Kernel(device="cpu").bind(make_case(), random_state=0)
+    assert np.isfinite(scorer.add_losses(SELECTED, CANDIDATES).parts).all()
+    assert np.isfinite(scorer.fit(SELECTED).predict(scorer.problem.X)).all()
+
+
+BAD_SETTINGS = {
+    "kernel": "linear", "gamma": 0.0, "ridge": 0.0, "clip": 0.0, "landmarks": 0, "device": "tpu",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS.items())
+def test_bad_settings_are_named(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of Kernel must be"):
+        bind(make_case(), **{name: value})
+
+
+def test_settings_are_parameters_of_scikit_learn() -> None:
+    config = Kernel(kernel="arc-cosine", gamma=2.0, ridge=0.3, clip=None, landmarks=7, device="cpu")
+    assert clone(config).get_params() == config.get_params()
+    assert repr(Kernel()) == "Kernel()"
+    assert algebra.BLOCK_ROWS < 48  # so that the tests above eliminate more than one block
