@@ -62,6 +62,13 @@ class Groups:
             return True
         return all(len(c) == 1 for c in self.columns) and len({int(c[0]) for c in self.columns}) == self.n_groups
 
+    @property
+    def typical_size(self) -> int:
+        """Median number of columns of a group."""
+        if isinstance(self.columns, _Computed):
+            return 1
+        return int(np.median([len(columns) for columns in self.columns]))
+
     def new_columns(self, group: int, selected: BoolArray) -> IntArray:
         """Return the columns of a group that are not yet selected, in the group's order.
 

@@ -148,6 +148,14 @@ class Problem:
         mean, deviation = self.column_statistics
         return mean, np.where(self.varies, deviation, 1)
 
+    @cached_property
+    def target_scales(self) -> tuple[FloatArray, float]:
+        """Mean of each target and one common deviation, over the rows that train the final predictor."""
+        targets, weights = self.targets[: self.n_fit], self.weights[: self.n_fit]
+        mean = np.average(targets, axis=0, weights=weights)
+        scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
+        return mean, scale if scale > 0 else 1.0
+
     def row_losses(self, predictions: AnyArray, rows: IntArray) -> FloatArray:
         """Losses of predictions (..., len(rows), n_outputs) for some rows."""
         return LOSSES[self.loss](predictions, self.targets[rows])

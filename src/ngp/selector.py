@@ -25,7 +25,7 @@ from ngp.fitted import FittedSelector
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
 from ngp.predictors.base import Predictor, scorer_at
-from ngp.predictors.committee import Committee, check_loss, predictor_names
+from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
 from ngp.predictors.constant import Constant
 from ngp.predictors.resolve import PREDICTORS, resolve_predictor
 from ngp.problem import Problem, make_problem
@@ -68,7 +68,8 @@ class NeuralGreedyPursuit(FittedSelector):
         splitter, pairs of row numbers, or an explicit validation set.
     loss : {"auto", "squared_error", "cross_entropy", "hinge"}, default="auto"
         The validation loss; ``"auto"`` is the squared error (of coded targets for classes), or the cross-entropy
-        where there are classes and the predictor is an MLP or a CNN.
+        where there are classes and the predictor is an MLP or a CNN, or the hinge loss for a scikit-learn classifier
+        without ``predict_proba``.
     scoring : str, callable or None, default=None
         A scikit-learn scorer instead of `loss`, where `predictor` is a scikit-learn estimator. What counts as the
         loss is one minus the score, or minus the score for the names that begin with "neg".
@@ -275,7 +276,7 @@ class NeuralGreedyPursuit(FittedSelector):
             )
 
     def _select(self, problem: Problem, predictor: Predictor, fixed: IntArray, seed: int) -> None:
-        if not isinstance(predictor, Committee):  # which looks after its members by itself
+        if not isinstance(predictor, Committee | Schedule):  # which look after their members by themselves
             check_loss(predictor, problem)
         scorer = predictor.bind(problem, random_state=seed, n_jobs=self.n_jobs, dtype=self.dtype, device=self.device)
         rule = self._stop_rule(problem, fixed)

@@ -136,8 +136,16 @@ def test_a_single_member_is_trained_without_further_questions() -> None:
 
 def test_all_members_work_under_the_same_conditions() -> None:
     members = [Fake(name, lambda columns: 1.0) for name in "ab"]
+    for member in members:
+        member.device = "auto"
     bound(*members)
     assert [member.calls for member in members] == [[("bind", CONDITIONS)]] * 2
+
+
+def test_members_without_a_device_are_asked_for_none() -> None:
+    member = Fake("a", lambda columns: 1.0)
+    bound(member)
+    assert member.calls == [("bind", CONDITIONS | {"device": "auto"})]
 
 
 def test_members_of_the_same_kind_are_numbered() -> None:

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from ngp.compute import algebra
 from ngp.compute.algebra import NumpyAlgebra, TorchAlgebra, jitter
+from ngp.datasets import make_artificial
 from ngp.groups import make_groups
 from ngp.predictors import ColumnSets, kernel
 from ngp.predictors.kernel import Kernel, KernelScorer
@@ -524,3 +525,34 @@ def test_settings_are_parameters_of_scikit_learn() -> None:
     assert clone(config).get_params() == config.get_params()
     assert repr(Kernel()) == "Kernel()"
     assert algebra.BLOCK_ROWS < 48  # so that the tests above eliminate more than one block
+
+
+def test_the_median_heuristic_makes_the_median_exponent_one() -> None:
+    X, y, _ = make_artificial(200, 6, random_state=0)
+    problem = make_problem(X, y, groups=make_groups(None, 6))
+    scorer = Kernel(gamma="median").bind(problem, random_state=0)
+    selected = np.array([1, 4, 0])
+    Z = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -4, 4)[:, selected]
+    distances = np.sort(((Z[:, None] - Z[None]) ** 2).sum(axis=-1)[np.triu_indices(200, 1)])
+    found = np.searchsorted(distances, 1 / scorer._scale(selected, 0)) / len(distances)
+    assert found == pytest.approx(0.5, abs=0.05)  # of a sample of pairs
+
+
+def test_the_median_heuristic_is_the_same_as_its_number() -> None:
+    X, y, _ = make_artificial(80, 6, random_state=0)
+    problem = make_problem(X, y, groups=make_groups(None, 6))
+    for selected in (np.array([], dtype=np.intp), np.array([2, 3])):
+        median = Kernel(gamma="median").bind(problem, random_state=0, dtype="float64")
+        number = Kernel(gamma=median._gamma(selected)).bind(problem, random_state=0, dtype="float64")
+        sets = ColumnSets.of([[0], [1], [4, 5]])
+        np.testing.assert_array_equal(median.add_losses(selected, sets).parts, number.add_losses(selected, sets).parts)
+
+
+def test_the_median_heuristic_bears_columns_that_hardly_vary() -> None:
+    X = np.zeros((60, 3))
+    X[:2, 0], X[5, 1] = 1, 1
+    X[:, 2] = np.arange(60)
+    problem = make_problem(X, X[:, 2] + X[:, 0], groups=make_groups(None, 3))
+    scorer = Kernel(gamma="median").bind(problem, random_state=0)
+    assert np.isfinite(scorer.add_losses(np.array([0, 1]), ColumnSets.of([[2], []])).parts).all()
+    assert np.isfinite(scorer.fit(np.array([0])).predict(X)).all()

@@ -538,7 +538,8 @@ def test_a_training_that_diverged_is_not_taken_for_the_better_one(monkeypatch: p
     for bad, expected in [(4, 12), (12, 4)]:
 
         class Judge:
-            def __init__(self, scorer: Any, selected: Any, epochs: int, bad: int = bad) -> None:
+            def __init__(self, scorer: Any, selected: Any, epochs: int, *, warm: bool, bad: int = bad) -> None:
+                assert not warm  # the final network begins afresh, and so must those that are judged
                 self.loss = np.nan if epochs == bad else 1.0
 
             def losses(self, candidates: Any) -> Any:

@@ -15,9 +15,9 @@ typedef IREAL ivec __attribute__((vector_size(VBYTES), aligned(sizeof(REAL)), ma
 static inline vec NAME(relu)(vec z)
 {
 #ifdef VMAX
-    return VMAX(z, (vec){0}); /* one instruction, which the compiler doesn't find by itself */
+    return VMAX((vec){0}, z); /* one instruction, which the compiler doesn't find by itself; a NaN stays one */
 #else
-    return (vec)((ivec)z & (z > (vec){0}));
+    return (vec)((ivec)z & ~(z < (vec){0}));
 #endif
 }
 

@@ -43,7 +43,7 @@ def _hidden(inputs, parameters, row, n_inputs, WIDTH: tl.constexpr):  # type: ig
     for k in range(n_inputs):
         x = tl.load(inputs + row * n_inputs + k)
         z += x[:, None] * tl.load(parameters + k * WIDTH + unit)[None, :]
-    return tl.maximum(z, 0.0)
+    return tl.maximum(z, 0.0, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit

@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["StackedNetwork"]
+__all__ = ["StackedNetwork", "seeded"]
 
 # A layer of the stack: its inputs, the parameters of its own, and whether it is training; images have channels last.
 Layer = Callable[..., Tensor]
+
+RANDOM_NUMBERS = Lock()
 
 
 class StackedNetwork:
@@ -61,8 +64,8 @@ class StackedNetwork:
     ) -> None:
         self.n_copies = n_copies
         self._names = [name for name, _ in module.named_parameters()]
-        self.parameters = [_stacked(p.detach(), n_copies, device, dtype) for p in module.parameters()]
-        self._buffers = {name: _stacked(b, n_copies, device, dtype, grad=False) for name, b in module.named_buffers()}
+        self.parameters = [_stacked(p, n_copies, device, dtype) for p in module.parameters()]
+        self._buffers = {name: _stacked(b, n_copies, device, dtype) for name, b in module.named_buffers()}
         self._generator = torch.Generator().manual_seed(seed)
         self._module = module
         layers = None if self._buffers else _known_layers(module, partial(_dropout, self._generator))
@@ -86,31 +89,44 @@ class StackedNetwork:
         """Evaluate a network of any kind."""
         self._module.train(training)
         state = dict(zip(self._names, self.parameters, strict=True)) | self._buffers
-        seed = int(torch.randint(2**62, (), generator=self._generator)) if training else 0
+        seed = int(torch.randint(2**62, (), generator=self._generator)) if training else None
 
         def evaluate(own: dict[str, Tensor], x: Tensor) -> Tensor:
             outputs: Tensor = torch.func.functional_call(self._module, own, (x,))
             return outputs
 
-        with torch.random.fork_rng():
-            if self._batched and not self._buffers:
-                torch.manual_seed(seed)
-                try:
+        if self._batched and not self._buffers:
+            try:
+                with seeded(seed):
                     outputs: Tensor = torch.func.vmap(evaluate, randomness="same")(state, inputs)
-                    return outputs
-                except RuntimeError:
-                    self._batched = False  # this network can't be batched: one copy after the other
-            copies = []
-            for index in range(self.n_copies):
-                torch.manual_seed(seed)
+                return outputs
+            except RuntimeError:
+                self._batched = False  # this network can't be batched: one copy after the other
+        copies = []
+        for index in range(self.n_copies):
+            with seeded(seed):
                 copies.append(evaluate({name: values[index] for name, values in state.items()}, inputs[index]))
-            return torch.stack(copies)
+        return torch.stack(copies)
 
 
-def _stacked(values: Tensor, n_copies: int, device: str, dtype: torch.dtype, *, grad: bool = True) -> Tensor:
+@contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """Let torch's global generator begin with a seed, and put it back afterwards; None leaves it alone.
+
+    There is but one such generator, so threads take turns.
+    """
+    if seed is None:
+        yield
+        return
+    with RANDOM_NUMBERS, torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def _stacked(values: Tensor, n_copies: int, device: str, dtype: torch.dtype) -> Tensor:
     kind = dtype if values.is_floating_point() else values.dtype
-    stacked = values.to(device=device, dtype=kind).expand(n_copies, *values.shape).clone()
-    return stacked.requires_grad_(grad)
+    stacked = values.detach().to(device=device, dtype=kind).expand(n_copies, *values.shape).clone()
+    return stacked.requires_grad_(values.requires_grad)
 
 
 def _by_layers(layers: list[tuple[Layer, int]], parameters: list[Tensor], inputs: Tensor, training: bool) -> Tensor:
@@ -125,9 +141,10 @@ def _by_layers(layers: list[tuple[Layer, int]], parameters: list[Tensor], inputs
 
 def _known_layers(module: nn.Module, dropout: Callable[..., Tensor]) -> list[tuple[Layer, int]] | None:
     """The layers of a network in their batched form, or None if one of them has none."""
-    known = [_known_layer(layer, dropout) for layer in _flat(module)]
+    flat = list(_flat(module))
+    known = [_known_layer(layer, dropout) for layer in flat]
     layers = [layer for layer in known if layer is not None]
-    if len(layers) < len(known):
+    if len(layers) < len(known) or len({id(layer) for layer in flat}) < len(flat):  # unknown, or used twice
         return None
     # A maximum of rectified values is the rectified maximum: a quarter of the work, the same values and gradients.
     for i in range(len(layers) - 1):
@@ -169,6 +186,10 @@ def _known_layer(layer: nn.Module, dropout: Callable[..., Tensor]) -> tuple[Laye
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, training: bool) -> Tensor:
+    if x.ndim == 5:  # of images, each row of pixels
+        products = x.permute(0, 1, 4, 2, 3) @ weight.transpose(1, 2)[:, None, None]
+        products = products if bias is None else products + bias[:, None, None, None]
+        return products.permute(0, 1, 3, 4, 2)
     if bias is None:
         return torch.bmm(x, weight.transpose(1, 2))
     return torch.baddbmm(bias[:, None], x, weight.transpose(1, 2))
@@ -235,7 +256,7 @@ class _Convolution(torch.autograd.Function):
         patches = views.permute(0, 1, 2, 3, 5, 6, 4).reshape(len(x), -1, matrix.shape[1])
         ctx.save_for_backward(patches, matrix)
         ctx.geometry = (x.shape, rows, cols, height, width, down, right)
-        with _exact_as_cudnn():
+        with _exact_as_cudnn(x):
             flat = torch.bmm(patches, matrix) if bias is None else torch.baddbmm(bias[:, None], patches, matrix)
         return flat.reshape(*x.shape[:2], rows, cols, -1)
 
@@ -246,7 +267,7 @@ class _Convolution(torch.autograd.Function):
         wanted_x, _, wanted_bias, *_ = ctx.needs_input_grad
         by_bias = flat.sum(dim=1) if wanted_bias else None
         by_x = None
-        with _exact_as_cudnn():
+        with _exact_as_cudnn(matrix):
             by_matrix = _long_product(patches, flat)
             if wanted_x:  # not in the first layer
                 by_x = _assemble(torch.bmm(flat, matrix.transpose(1, 2)), *ctx.geometry)
@@ -275,11 +296,18 @@ def _long_product(left: Tensor, right: Tensor) -> Tensor:
 
 
 @contextmanager
-def _exact_as_cudnn() -> Iterator[None]:
-    """Let matrix products have the precision that torch's convolutions have."""
+def _exact_as_cudnn(x: Tensor) -> Iterator[None]:
+    """Let matrix products on CUDA have the precision that torch's convolutions have."""
+    if not x.is_cuda:
+        yield
+        return
     matmul = torch.backends.cuda.matmul
-    before = matmul.allow_tf32
-    matmul.allow_tf32 = torch.backends.cudnn.allow_tf32
+    try:
+        before, wanted = matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    except RuntimeError:  # set by the user in torch's newer way, which must not be mixed with this one
+        yield
+        return
+    matmul.allow_tf32 = wanted
     try:
         yield
     finally:

@@ -157,11 +157,16 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = group["rate"] * (1 - step / len(rows))
         x = inputs(rows[step])
-        outputs = network(x.reshape(-1, *x.shape[2:]), training=True)
+        outputs = network(_flat(x), training=True)
         parts = outputs.detach().reshape(*x.shape[:3], -1)
         optimizer.zero_grad()
         outputs.backward(targets.gradients(parts, rows[step], shares[step]).reshape(outputs.shape))
         optimizer.step()
+
+
+def _flat(x: Tensor) -> Tensor:
+    """Candidates and splits as one dimension."""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
 
 @torch.no_grad()
@@ -179,6 +184,6 @@ def predict(network: StackedNetwork, inputs: Inputs, targets: Targets, rows: Int
     results = []
     for start in range(0, rows.shape[1], length):
         x = inputs(torch.from_numpy(rows[:, start : start + length]).to(targets.values.device))
-        outputs = network(x.reshape(-1, *x.shape[2:])).reshape(*x.shape[:3], -1)
+        outputs = network(_flat(x)).reshape(*x.shape[:3], -1)
         results.append(targets.coded(outputs).cpu().double().numpy())
     return np.concatenate(results, axis=2)

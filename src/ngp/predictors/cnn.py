@@ -42,7 +42,8 @@ class CNN(BaseEstimator):  # type: ignore[misc]
         of zeros, so that the edges of an image count too; it takes about three times as long. A callable is given
         the image's shape as (channels, rows, cols) and the number of outputs, and returns a `torch.nn.Module` that
         maps images (batch, channels, rows, cols) to outputs (batch, n_outputs): class scores before any softmax, or
-        values. It must draw its initial weights from torch's global generator, which is seeded.
+        values. It must draw its initial weights from torch's global generator, which is seeded. Layers with batch
+        statistics work, but their statistics include rows that only fill up a batch.
     image_shape : tuple of int or None, default=None
         Rows and cols, or rows, cols and channels. None takes the images for square with one channel.
     epochs : int, default=10
@@ -162,16 +163,19 @@ class CNNScorer(NetworkScorer):
 
     def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:
         """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
-        import torch
+        from torch import nn
 
         from ngp.compute.convolutional import NETWORKS
+        from ngp.compute.stacks import seeded
 
         rows, cols, channels = self.shape
-        make, given = self.config.network, (channels, rows, cols)
-        with torch.random.fork_rng():
-            torch.manual_seed(self.number(n_selected, draw))
+        make = self.config.network
+        with seeded(self.number(n_selected, draw)):
             network = NETWORKS[make] if isinstance(make, str) else make
-            return network(given, self.problem.n_outputs)
+            module = network((channels, rows, cols), self.problem.n_outputs)
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"network returned a {type(module).__name__}: it must return a torch.nn.Module.")
+        return module
 
     def check_network(self) -> None:
         """Refuse a network that doesn't return one row of outputs for each image."""
@@ -211,7 +215,7 @@ class CNNScorer(NetworkScorer):
             each.register_forward_hook(count)
         with torch.no_grad():
             module(torch.zeros(1, channels, rows, cols))
-        return total
+        return max(1, total)
 
     def numbers(self, n_columns: int) -> int:
         """About how many numbers the layers of one network hold while it is trained with a batch."""

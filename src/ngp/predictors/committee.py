@@ -57,7 +57,10 @@ class Committee:
         scorers = []
         for member in self.members:
             check_loss(member, problem)
-            scorers.append(member.bind(problem, **conditions))
+            own = (
+                conditions if hasattr(member, "device") else conditions | {"device": "auto"}
+            )  # for those that have one
+            scorers.append(member.bind(problem, **own))
         return CommitteeScorer(tuple(scorers), np.array(self.names))  # type: ignore[arg-type]
 
 

@@ -39,6 +39,9 @@ LANDMARK_STREAM = 0x4C616E64
 RIDGE_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0)
 GAMMA_FACTORS = (1.0, 0.25, 0.5, 2.0)
 MOST_REFIT_OPERATIONS = 3e10
+# Pairs of rows, and most single columns, whose median distance is taken; its least value, where 2 is the mean.
+MEDIAN_PAIRS, MEDIAN_COLUMNS, LEAST_DISTANCE = 2000, 200, 0.2
+PAIR_STREAM = 0x50616972
 # Numbers in the kernel matrix of the rows that are predicted together.
 PREDICT_NUMBERS = 2**20
 
@@ -55,10 +58,11 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
     kernel : {"rbf", "arc-cosine"}, default="rbf"
         The kernel of two rows x and x' with k columns: exp(-gamma ‖x - x'‖² / k), or the arc-cosine kernel of order
         one of (1, x / √k), which is the limit of infinitely many random ReLU units with random biases.
-    gamma : float, default=0.5
+    gamma : float or "median", default=0.5
         How quickly the function may change, for ``kernel="rbf"``; the other kernel has no use for it. The mean squared
-        distance of standardised columns is 2k, so that 0.5 makes the mean exponent -1. All candidates of a step
-        with equally many columns share it.
+        distance of standardised columns is 2k, so that 0.5 makes the mean exponent -1. ``"median"`` makes the
+        median exponent -1, for random pairs of rows and the selected columns (for single columns where none is
+        selected yet). All candidates of a step with equally many columns share it.
     ridge : float, default=0.1
         Ridge penalty: what the squared norm of the function costs, beside the squared errors of all rows.
     clip : float or None, default=4.0
@@ -95,7 +99,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions({"rbf", "arc-cosine"})],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
         "ridge": [Interval(Real, 0, None, closed="neither")],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
@@ -106,7 +110,7 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         kernel: KernelName = "rbf",
-        gamma: float = 0.5,
+        gamma: float | Literal["median"] = 0.5,
         ridge: float = 0.1,
         clip: float | None = 4.0,
         landmarks: int | Literal["auto"] | None = "auto",
@@ -179,15 +183,6 @@ class KernelScorer:
     algebra: Algebra
 
     @cached_property
-    def target_scales(self) -> tuple[FloatArray, float]:
-        """Mean of each target and one common deviation, over the rows that train the final predictor."""
-        rows = slice(self.problem.n_fit)
-        targets, weights = self.problem.targets[rows], self.problem.weights[rows]
-        mean = np.average(targets, axis=0, weights=weights)
-        scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
-        return mean, scale if scale > 0 else 1.0
-
-    @cached_property
     def parts(self) -> tuple[_Part, ...]:
         """The rounds without rows of weight zero."""
         return tuple(_Part.of(fold, self.problem.weights) for fold in self.problem.rounds)
@@ -237,7 +232,7 @@ class KernelScorer:
     def _kernel_task(
         self, rows: IntArray, segments: IntArray, selected: IntArray, n_new: int, landmarks: IntArray | None
     ) -> KernelTask:
-        mean, scale = self.target_scales
+        mean, scale = self.problem.target_scales
         return KernelTask.of(
             self.algebra,
             self.inputs(selected, rows),
@@ -245,15 +240,30 @@ class KernelScorer:
             self.problem.weights[rows],
             segments,
             kernel=self.config.kernel,
-            scale=self._scale(len(selected) + n_new),
+            scale=self._scale(selected, n_new),
             ridge=self.config.ridge,
             landmarks=landmarks,
         )
 
-    def _scale(self, n_columns: int) -> float:
+    def _scale(self, selected: IntArray, n_new: int) -> float:
         """Factor of squared distances or inner products: their mean must not grow with the columns."""
-        factor = self.config.gamma if self.config.kernel == "rbf" else 1.0
-        return factor / max(1, n_columns)
+        factor = self._gamma(selected) if self.config.kernel == "rbf" else 1.0
+        return factor / max(1, len(selected) + n_new)
+
+    def _gamma(self, selected: IntArray) -> float:
+        """The configured gamma, or the one that makes the median exponent -1."""
+        if self.config.gamma != "median":
+            return float(self.config.gamma)
+        rng = np.random.default_rng([self.seed, PAIR_STREAM])
+        first, second = rng.integers(0, self.problem.n_fit, (2, MEDIAN_PAIRS))
+        columns = selected
+        if not len(columns):
+            varying = np.flatnonzero(self.problem.varies)
+            columns = varying[np.unique(np.linspace(0, len(varying) - 1, MEDIAN_COLUMNS).astype(np.intp))]
+        squares = (self.inputs(columns, first) - self.inputs(columns, second))[:, first != second] ** 2
+        distances = squares.mean(axis=0) if len(selected) else squares
+        # Columns that hardly vary (border pixels) have a median of zero, whatever their mean.
+        return 1 / max(float(np.median(distances)), LEAST_DISTANCE)
 
     def _landmarks(self, rows: IntArray, n_landmarks: int | str | None) -> IntArray | None:
         """Places of landmarks among some rows, or None where all rows are centres."""
@@ -282,19 +292,28 @@ class KernelScorer:
         task = final._kernel_task(rows, np.array([0, len(rows)]), selected, 0, landmarks)
         coefficients, intercept = train_kernel(task)
         centres = self.inputs(selected, rows if landmarks is None else rows[landmarks])
-        kernel, factor = self.config.kernel, final._scale(len(selected))
+        kernel, factor = self.config.kernel, final._scale(selected, 0)
         return KernelPredictor(
-            selected, mean, scale, self._bound, kernel, factor, centres, coefficients, intercept, *self.target_scales
+            selected,
+            mean,
+            scale,
+            self._bound,
+            kernel,
+            factor,
+            centres,
+            coefficients,
+            intercept,
+            *self.problem.target_scales,
         )
 
     def _tuned(self, selected: IntArray) -> KernelScorer:
         """The scorer, in double precision on the CPU, with the ridge and gamma that have the lowest validation loss."""
         config = self.config
-        gammas = GAMMA_FACTORS if config.kernel == "rbf" else (1.0,)
+        gammas, gamma = (GAMMA_FACTORS, self._gamma(selected)) if config.kernel == "rbf" else ((1.0,), 1.0)
         scorers = [
             replace(
                 self,
-                config=clone(config).set_params(gamma=config.gamma * narrower, ridge=config.ridge * higher),
+                config=clone(config).set_params(gamma=gamma * narrower, ridge=config.ridge * higher),
                 n_jobs=1,
                 algebra=NumpyAlgebra("float64"),
             )
@@ -306,7 +325,7 @@ class KernelScorer:
 
 def _chunk_losses(scorer: KernelScorer, tasks: list[KernelTask], candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    mean, scale = scorer.target_scales
+    mean, scale = scorer.problem.target_scales
 
     def predictions() -> Iterator[AnyArray]:
         for fold, part, task in zip(scorer.problem.rounds, scorer.parts, tasks, strict=True):

@@ -52,8 +52,8 @@ class MLP(BaseEstimator):  # type: ignore[misc]
         The largest number of rows in a step of the optimiser; an epoch is cut into batches as even as possible.
     learning_rate : float, default=0.05
         Of the first step, and for up to ten inputs. Layers with more of them learn more slowly, since all their
-        weights act together: the first layer of d columns 10 / d times as fast, a layer fed by units 50 / n_units
-        times.
+        weights act together: the first layer 10 / d times as fast, with d the number of columns that are selected
+        and those of a typical candidate, a layer fed by units 50 / n_units times.
     weight_decay : float, default=0.0
         Decay of the weights, apart from the gradients (AdamW).
     n_draws : int, default=2
@@ -148,6 +148,7 @@ class MLPScorer(NetworkScorer):
         """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
         import torch
         from torch import nn
+        from torch.nn.utils import skip_init  # torch's own random numbers are left alone
 
         config, n_inputs = self.config, n_columns
         layers: list[nn.Module] = []
@@ -155,7 +156,7 @@ class MLPScorer(NetworkScorer):
             key = (draw, n_selected, number)
             gain = 1 if number == 0 else 2  # half of the units of a layer are zero
             weights = draw_weights(self.seed, key, n_inputs, config.n_units) * np.sqrt(gain / max(1, n_inputs))
-            layer = nn.Linear(n_inputs, config.n_units, dtype=torch.float64)
+            layer = skip_init(nn.Linear, n_inputs, config.n_units, dtype=torch.float64)
             with torch.no_grad():
                 layer.weight.copy_(torch.from_numpy(weights.T))
                 if number == 0:  # kinks all over the range of the inputs
@@ -164,14 +165,15 @@ class MLPScorer(NetworkScorer):
                     layer.bias.zero_()
             layers += [layer, nn.ReLU()]
             n_inputs = config.n_units
-        output = nn.Linear(n_inputs, self.problem.n_outputs, dtype=torch.float64)
+        output = skip_init(nn.Linear, n_inputs, self.problem.n_outputs, dtype=torch.float64)
         nn.init.zeros_(output.weight)  # begins as the constant prediction: nothing random has to be unlearned
         nn.init.zeros_(output.bias)
         return nn.Sequential(*layers, output)
 
     def rates(self, n_selected: int, n_parameters: int) -> list[float]:
         """Learning rate of each parameter in the step after `n_selected` columns."""
-        first, later = min(1, MOST_INPUTS / (n_selected + 1)), min(1, MOST_UNITS / self.config.n_units)
+        n_inputs = n_selected + self.problem.groups.typical_size
+        first, later = min(1, MOST_INPUTS / n_inputs), min(1, MOST_UNITS / self.config.n_units)
         return [self.config.learning_rate * rate for rate in [first] * 2 + [later] * (n_parameters - 2)]
 
     def adapt(self, network: StackedNetwork, sizes: IntArray, start: list[Tensor] | None) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ __all__ = ["NetworkPredictor", "NetworkScorer"]
 # the free memory of a GPU (four bytes each, and several times as many for gradients and what autograd keeps).
 CPU_NUMBERS = 1 << 20
 GPU_SHARE = 1 / 40
+# Chunks on a CPU, so that its cores have something to share.
+FEWEST_CHUNKS = 16
 # Rows that are predicted together.
 PREDICTED_ROWS = 256
 # With refit_epochs="auto" the final network is trained for so many times `epochs`, whichever does best on the folds.
@@ -108,13 +111,9 @@ class NetworkScorer(ABC):
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
         """Mean of each target and one common deviation; classes under a loss of their own stay as they are."""
-        problem = self.problem
-        if problem.loss != "squared_error":
-            return np.zeros(problem.n_outputs), 1.0
-        targets, weights = problem.targets[: problem.n_fit], problem.weights[: problem.n_fit]
-        mean = np.average(targets, axis=0, weights=weights)
-        scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
-        return mean, scale if scale > 0 else 1.0
+        if self.problem.loss != "squared_error":
+            return np.zeros(self.problem.n_outputs), 1.0
+        return self.problem.target_scales
 
     @cached_property
     def targets(self) -> Targets:
@@ -134,9 +133,9 @@ class NetworkScorer(ABC):
         """Validation losses of S + g for the new columns g of every candidate."""
         selected = np.asarray(selected, dtype=np.intp)
         with _one_torch_thread():
-            task = _Step(self, selected, self.config.epochs)
+            task = _Step(self, selected, self.config.epochs, warm=self.config.warm_start)
             order = np.argsort(candidates.sizes, kind="stable")  # so that candidates of one size are together
-            length = self._chunk_length(len(selected) + int(candidates.sizes.max()))
+            length = self._chunk_length(len(candidates), len(selected) + int(candidates.sizes.max()))
             chunks = [order[i : i + length] for i in range(0, len(order), length)]
             arguments = [([candidates[i] for i in chunk],) for chunk in chunks]
             losses = run_tasks(task.losses, arguments, self.n_jobs if self.device == "cpu" else 1)
@@ -144,15 +143,17 @@ class NetworkScorer(ABC):
         parts[order] = np.concatenate(losses)
         return Losses(parts, self.problem.part_weights)
 
-    def _chunk_length(self, n_columns: int) -> int:
-        """Number of candidates that are trained together."""
+    def _chunk_length(self, n_candidates: int, n_columns: int) -> int:
+        """Number of candidates that are trained together; it doesn't depend on the number of jobs."""
         import torch
 
-        numbers = CPU_NUMBERS
-        if self.device == "cuda":
-            numbers = int(torch.cuda.mem_get_info()[0] * GPU_SHARE) // 4
         n_splits = max(len(group) for group in self.split_groups)
-        return max(1, numbers // (n_splits * self.numbers(n_columns)))
+        most = CPU_NUMBERS // (n_splits * self.numbers(n_columns))
+        if self.device == "cpu":
+            return max(1, min(most, -(-n_candidates // FEWEST_CHUNKS)))
+        if self.device == "cuda":
+            most = int(torch.cuda.mem_get_info()[0] * GPU_SHARE) // (4 * n_splits * self.numbers(n_columns))
+        return max(1, most)
 
     @cached_property
     def split_groups(self) -> list[list[Split]]:
@@ -245,21 +246,22 @@ class NetworkScorer(ABC):
             return int(config.refit_epochs)
         losses = []
         for factor in EPOCH_FACTORS:
-            parts = _Step(self, selected, config.epochs * factor).losses([selected[:0]])[0]
-            losses.append((float(parts @ self.problem.part_weights), factor))
+            parts = _Step(self, selected, config.epochs * factor, warm=False).losses([selected[:0]])[0]
+            loss = float(parts @ self.problem.part_weights)
+            losses.append((loss if isfinite(loss) else inf, factor))
         return int(config.epochs * min(losses)[1])
 
 
 class _Step:
     """The training of all candidates of a step, or of some of them."""
 
-    def __init__(self, scorer: NetworkScorer, selected: IntArray, epochs: int) -> None:
+    def __init__(self, scorer: NetworkScorer, selected: IntArray, epochs: int, *, warm: bool) -> None:
         self.scorer = scorer
         self.runs = []
         for splits, draw in product(scorer.split_groups, range(scorer.config.n_draws)):
             plan = scorer.plan([scorer.training_rows(split) for split in splits], epochs, len(selected), draw)
             run = Run(selected, draw, splits, plan)
-            if scorer.config.warm_start and len(selected):
+            if warm and len(selected):
                 nothing = [selected[:0]]
                 network = scorer.trained(run, nothing, scorer.inputs(selected, nothing))
                 run = replace(run, start=[p.detach() for p in network.parameters])

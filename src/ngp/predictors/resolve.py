@@ -37,7 +37,7 @@ def resolve_predictor(given: Any) -> Predictor:
         if not given:
             raise ValueError("predictor=[] is empty: give at least one predictor.")
         return Committee([_resolve_one(member) for member in given])
-    if callable(given) and not hasattr(given, "bind"):
+    if callable(given) and not any(hasattr(given, name) for name in ("bind", "fit", "forward")):
         return Schedule(lambda step: _of_step(given, step))
     return _resolve_one(given)
 
@@ -61,6 +61,10 @@ def _resolve_one(given: Any) -> Predictor:
         return predictor
     if hasattr(given, "fit") and hasattr(given, "predict"):
         return EstimatorPredictor(given)
+    if hasattr(given, "forward"):
+        raise TypeError(
+            f"predictor={type(given).__name__} is a torch module: give CNN(network=…) a function that makes such."
+        )
     raise TypeError(
         f"predictor={given!r} can't predict: give a name ({', '.join(PREDICTORS)}), an object of ngp.predictors, "
         "a scikit-learn estimator, a list of those, or a callable that returns one for each step."
