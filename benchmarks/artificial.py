@@ -26,7 +26,7 @@ PUBLISHED = {"ssfn": (0.016, 0.0, -12.01), "mlp": (0.0, 0.02, -10.57)}
 class PublishedRule:
     """The authors' rule: stop when the validation NME, in dB, changes by less than a share of itself, or rises.
 
-    The step that didn't pay is taken back.
+    The step that didn't pay is taken back. Both values are taken under the random numbers of the step.
     """
 
     mean_square: float  # of the validation targets
@@ -35,7 +35,7 @@ class PublishedRule:
     def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
         if len(steps) < 3:  # the constant prediction has no say in it
             return None
-        last, now = (10 * np.log10(step.loss / self.mean_square) for step in steps[-2:])
+        last, now = (10 * np.log10(loss / self.mean_square) for loss in (steps[-1].before, steps[-1].loss))
         if now < last and abs(now - last) >= self.eta * abs(last):
             return None
         return Stop(f"the NME changed by less than {self.eta} of itself", keep=len(steps) - 2)
