@@ -90,7 +90,7 @@ def plain_training(
 def mlp_loop(problem: Problem, n: int, epochs: int, units: int, device: str, fused: bool) -> None:
     selected, _ = candidates_of(problem, SELECTED["mlp"])
     for candidate in range(n):
-        columns = np.append(selected, len(selected) + candidate)
+        columns = np.append(selected, len(selected) + candidate % (problem.n_columns - len(selected)))
         rows = problem.rounds[0].training(0)
         module = nn.Sequential(nn.Linear(len(columns), units), nn.ReLU(), nn.Linear(units, 1))
         settings = {"epochs": epochs, "device": device, "fused": fused, "classes": False}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -67,3 +67,62 @@ def test_operations_of_the_headline(speed: ModuleType) -> None:
 )
 def test_threshold_is_where_the_rate_stays_low(recovery: ModuleType, rates: list[float], expected: int | None) -> None:
     assert recovery.threshold((30, 40, 50, 60, 80), rates) == expected
+
+
+@pytest.fixture
+def artificial(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("benchmarks.artificial")
+
+
+@pytest.mark.parametrize(
+    ("losses", "kept"),  # pairs before and after a step; the mean square of the targets is 1
+    [
+        ([(1.0, 0.1)], None),  # the first step is not judged
+        ([(1.0, 0.1), (0.1, 0.05)], None),  # -10 to -13 dB
+        ([(1.0, 0.1), (0.1, 0.09)], 1),  # -10 to -10.5 dB: less than 6 %
+        ([(1.0, 0.1), (0.1, 0.2)], 1),  # worse
+        ([(1.0, 0.1), (0.2, 0.1)], None),  # each step under its own random numbers
+    ],
+)
+def test_published_rule_judges_changes_in_decibels(
+    artificial: ModuleType, losses: list[tuple[float, float]], kept: int | None
+) -> None:
+    steps = [SimpleNamespace(before=before, loss=loss) for before, loss in [(np.nan, 1.0), *losses]]
+    stop = artificial.PublishedRule(mean_square=1.0).check(steps)
+    assert (None if stop is None else stop.keep) == kept
+
+
+@pytest.mark.parametrize("protocol", ["sound", "published"])
+def test_artificial_reports_what_was_selected(artificial: ModuleType, protocol: str, tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    artificial.main(
+        ["--predictor", "ssfn", "--protocol", protocol, "--runs", "1", "--features", "8", "--json", str(file)]
+    )
+    results = json.loads(file.read_text())
+    assert results["means"]["mean_fnsr"] == results["runs"][0]["fnsr"]
+    assert set(results["runs"][0]["order"]) <= set(range(8))
+
+
+def test_networks_are_measured_beside_a_loop(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(ROOT))
+    networks = importlib.import_module("benchmarks.networks")
+    file = tmp_path / "networks.json"
+    sizes = ["--repetitions", "1", "--features", "6", "--samples", "30", "--cnn-epochs", "1", "--device", "cpu"]
+    networks.main([*sizes, "--json", str(file)])
+    results = json.loads(file.read_text())
+    assert results["mlp"]["n_candidates"] == 3  # two columns are left, and the selection as it is
+    assert results["cnn"]["n_candidates"] == 49
+    assert min(results[name]["ratio"] for name in ("mlp", "cnn")) > 0
+    assert "times as long" in capsys.readouterr().out
+
+
+def test_mnist_reports_the_largest_selection_within_each_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    mnist = importlib.import_module("benchmarks.mnist")
+    steps = [SimpleNamespace(kept=k <= 20, n_columns=16 * k) for k in range(22)]
+    sizes = mnist.sizes_of(SimpleNamespace(path_=steps))
+    assert sizes == {0.08: 48, 0.16: 112, 0.24: 176, 0.32: 240, 0.4: 304, 320 / 784: 320}

@@ -101,7 +101,7 @@ def make_cnn(**settings: Any) -> CNN:
 
 NETWORKS = {
     "MLP": make_mlp(),
-    "MLP, two layers": make_mlp(n_layers=2, weight_decay=0.1),
+    "MLP, two layers": make_mlp(n_layers=2, weight_decay=0.1, learning_rate=0.01),
     "MLP, two draws, many units": make_mlp(n_draws=2, n_units=130),
     "MLP, warm start": make_mlp(warm_start=True),
     "CNN": make_cnn(),
