@@ -105,7 +105,7 @@ def cnn_loop(problem: Problem, n: int, epochs: int, device: str, fused: bool) ->
         images = (problem.X * mask).reshape(-1, 1, 28, 28)
         rows = problem.rounds[0].training(0)
         settings = {"epochs": epochs, "device": device, "fused": fused, "classes": True}
-        plain_training(paper_network((1, 28, 28), 10), images, problem.targets, rows, **settings)
+        plain_training(paper_network((1, 28, 28), problem.n_outputs), images, problem.targets, rows, **settings)
 
 
 def compare(
