@@ -123,6 +123,5 @@ def test_networks_are_measured_beside_a_loop(
 def test_mnist_reports_the_largest_selection_within_each_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
     mnist = importlib.import_module("benchmarks.mnist")
-    steps = [SimpleNamespace(kept=k <= 20, n_columns=16 * k) for k in range(22)]
-    sizes = mnist.sizes_of(SimpleNamespace(path_=steps))
+    sizes = mnist.sizes_of([16 * k for k in range(1, 21)])
     assert sizes == {0.08: 48, 0.16: 112, 0.24: 176, 0.32: 240, 0.4: 304, 320 / 784: 320}

@@ -25,11 +25,11 @@ def paper_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
     >>> paper_network((1, 28, 28), 10)(torch.zeros(2, 1, 28, 28)).shape
     torch.Size([2, 10])
     """
-    return _convolutional(image, n_outputs, filters=(32, 64), padding=0)
+    return _convolutional(image, n_outputs, filters=((32, 3), (64, 3)), margin=False)
 
 
 def strong_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    """Make a stronger network: three convolutions, with a margin of zeros, so that the edges of an image count too.
+    """Make a stronger network: three convolutions, the first with filters of 5 x 5, all with a margin of zeros.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def strong_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
     >>> strong_network((3, 16, 16), 1)(torch.zeros(2, 3, 16, 16)).shape
     torch.Size([2, 1])
     """
-    return _convolutional(image, n_outputs, filters=(32, 64, 128), padding=1)
+    return _convolutional(image, n_outputs, filters=((32, 5), (64, 3), (128, 3)), margin=True)
 
 
 NETWORKS: dict[str, Callable[[tuple[int, int, int], int], nn.Module]] = {
@@ -53,13 +53,19 @@ NETWORKS: dict[str, Callable[[tuple[int, int, int], int], nn.Module]] = {
 }
 
 
-def _convolutional(image: tuple[int, int, int], n_outputs: int, filters: Sequence[int], padding: int) -> nn.Module:
-    """Put a network together; a maximum is left out where the image has become too small for it."""
+def _convolutional(
+    image: tuple[int, int, int], n_outputs: int, filters: Sequence[tuple[int, int]], margin: bool
+) -> nn.Module:
+    """Put a network together, of convolutions with so many filters of such a size.
+
+    A maximum is left out where the image has become too small for it.
+    """
     layers: list[nn.Module] = []
     channels, rows, cols = image
-    for n in filters:
-        layers += [nn.Conv2d(channels, n, 3, padding=padding), nn.ReLU()]
-        channels, rows, cols = n, rows - 2 + 2 * padding, cols - 2 + 2 * padding
+    for n, size in filters:
+        lost = 0 if margin else size - 1
+        layers += [nn.Conv2d(channels, n, size, padding=size // 2 if margin else 0), nn.ReLU()]
+        channels, rows, cols = n, rows - lost, cols - lost
         if min(rows, cols) < 1:
             raise ValueError(
                 f"image_shape: images of {image[1]} x {image[2]} pixels are too small for this network: give larger "
