@@ -1,6 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# What the demonstration needs, and what tests, checks and benchmarks need beside it (torch among it).
 STAMP := .venv/.installed
+DEV_STAMP := .venv/.installed-dev
 KERNELS := $(wildcard src/ngp/compute/*.c src/ngp/compute/*.h)
 CHECKED := $(wildcard src tests benchmarks docs examples setup.py conftest.py)
 
@@ -11,23 +13,29 @@ help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
 
 # Editing a dependency, a constraint or a kernel installs (and compiles) anew.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
+
 $(STAMP): pyproject.toml constraints.txt setup.py $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) '.[plot]'
+	@touch $@
+
+$(DEV_STAMP): $(STAMP)
+	$(INSTALL) '.[dev]'
 	@touch $@
 
 demo: $(STAMP) ## run the demonstration
 	$(BIN)/python -m ngp.demo
 
-test: $(STAMP) ## run the tests and the docstring examples
+test: $(DEV_STAMP) ## run the tests and the docstring examples
 	$(BIN)/python -m pytest -n 2
 
-lint: $(STAMP) ## check style, format and types
+lint: $(DEV_STAMP) ## check style, format and types
 	$(BIN)/ruff check $(CHECKED)
 	$(BIN)/ruff format --check $(CHECKED)
 	$(BIN)/mypy
 
-bench: $(STAMP) ## measure the speed and write benchmarks/results/speed.json
+bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
 
