@@ -1,4 +1,4 @@
-"""One step of a pursuit with an MLP and with a CNN, beside a loop in torch: python -m benchmarks.networks."""
+"""One step of a pursuit with an MLP, a kernel or a CNN, beside plain loops: python -m benchmarks.networks."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.kernel_ridge import KernelRidge
+from threadpoolctl import threadpool_limits
 from torch import nn
 from torch.nn import functional
 
@@ -20,12 +22,12 @@ from ngp.compute.convolutional import paper_network
 from ngp.compute.devices import resolve_device
 from ngp.datasets import make_artificial
 from ngp.groups import image_windows, make_groups
-from ngp.predictors import CNN, MLP
+from ngp.predictors import CNN, MLP, Kernel
 from ngp.predictors.base import ColumnSets
 from ngp.problem import Problem, make_problem
 
 BATCH = 32
-SELECTED = {"mlp": 4, "cnn": 1}  # features that are in before the step
+SELECTED = {"mlp": 4, "kernel": 4, "cnn": 1}  # features that are in before the step
 
 
 def matmul_peak(device: str, size: int) -> float:
@@ -108,6 +110,17 @@ def cnn_loop(problem: Problem, n: int, epochs: int, device: str, fused: bool) ->
         plain_training(paper_network((1, 28, 28), problem.n_outputs), images, problem.targets, rows, **settings)
 
 
+def kernel_loop(problem: Problem, n: int) -> None:
+    """The same regressions, but for the intercept, by scikit-learn: fitted on a fold's training rows."""
+    selected, _ = candidates_of(problem, SELECTED["kernel"])
+    train, test = problem.rounds[0].training(0), problem.rounds[0].validation(0)
+    for candidate in range(n):
+        columns = np.append(selected, len(selected) + candidate % (problem.n_columns - len(selected)))
+        model = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / len(columns))
+        model.fit(problem.X[np.ix_(train, columns)], problem.targets[train])
+        model.predict(problem.X[np.ix_(test, columns)])
+
+
 def compare(
     problem: Problem,
     scorer: Any,
@@ -179,6 +192,25 @@ def measure_mlp(device: str, n_features: int, repetitions: int) -> dict[str, Any
     return result | {"operations_per_training": mlp_operations(n_rows, SELECTED["mlp"] + 1, units, epochs)}
 
 
+def measure_kernel(device: str, n_features: int, repetitions: int) -> dict[str, Any]:
+    problem = mlp_problem(300, n_features)
+    scorer = Kernel().bind(problem, random_state=0, n_jobs=-1, device=device)
+    with threadpool_limits(1, user_api="blas"):  # as in the selector
+        result = compare(
+            problem,
+            scorer,
+            SELECTED["kernel"],
+            lambda n, fused: kernel_loop(problem, n),
+            n_loop=20,
+            repetitions=repetitions,
+            device=device,
+        )
+    n_rows = len(problem.X)  # one inverse for all folds, and the solution of a system for each
+    n_folds = result["n_folds"]
+    operations = n_rows**3 + n_folds * (n_rows / n_folds) ** 3 / 3
+    return result | {"operations_per_training": operations / n_folds}
+
+
 def measure_cnn(device: str, n_samples: int, repetitions: int, epochs: int) -> dict[str, Any]:
     problem = cnn_problem(n_samples)
     scorer = CNN(epochs=epochs).bind(problem, random_state=0, n_jobs=-1, device=device)
@@ -197,7 +229,7 @@ def measure_cnn(device: str, n_samples: int, repetitions: int, epochs: int) -> d
 
 def report(results: dict[str, Any]) -> None:
     print(f"\nmatrix-product peak {results['peak_gflops']:.0f} GFLOP/s")
-    for name in ("mlp", "cnn"):
+    for name in ("mlp", "kernel", "cnn"):
         if name not in results:
             continue
         row = results[name]
@@ -206,7 +238,7 @@ def report(results: dict[str, Any]) -> None:
         print(
             f"{name}: {row['n_candidates']} candidates x {row['n_folds']} folds x {row['n_draws']} draws in "
             f"{row['step_seconds']:.3f} s, "
-            f"{row['milliseconds_per_training']:.3f} ms a training ({share:.1%} of the peak); a loop in torch "
+            f"{row['milliseconds_per_training']:.3f} ms a training ({share:.1%} of the peak); a loop "
             f"{row['loop_milliseconds_per_training']:.1f} ms a training: {row['ratio']:.1f} times as long"
         )
 
@@ -216,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--features", type=int, default=500, help="columns that the MLP selects from")
+    parser.add_argument("--features", type=int, default=500, help="columns that MLP and kernel select from")
     parser.add_argument("--samples", type=int, default=1000, help="images that the CNN is trained on")
     parser.add_argument("--cnn-epochs", type=int, default=10, help="0 leaves the CNN out")
     options = parser.parse_args(arguments)
@@ -225,6 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print_facts(facts)
     results = {"machine": facts, "peak_gflops": matmul_peak(device, 8192 if device == "cuda" else 2048)}
     results["mlp"] = measure_mlp(device, options.features, options.repetitions)
+    results["kernel"] = measure_kernel(device, options.features, options.repetitions)
     if options.cnn_epochs:
         results["cnn"] = measure_cnn(device, options.samples, min(3, options.repetitions), options.cnn_epochs)
     report(results)
