@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from threadpoolctl import threadpool_limits
 
+from ngp import NeuralGreedyPursuit
 from ngp.compute import algebra
 from ngp.compute.algebra import NumpyAlgebra, TorchAlgebra, jitter
 from ngp.datasets import make_artificial
@@ -80,9 +81,9 @@ def scaled_by_hand(problem: Problem, clip: float | None) -> tuple[Any, Any, Any]
     return X, centre, np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights))
 
 
-def kernel_by_hand(config: Kernel, first: Any, second: Any) -> Any:
+def kernel_by_hand(config: Kernel, first: Any, second: Any, n_columns: int | None = None) -> Any:
     """Kernel of all pairs of rows, one after the other."""
-    n_columns = max(1, first.shape[1])
+    n_columns = n_columns or max(1, first.shape[1])
     values = np.empty((len(first), len(second)))
     for i, x in enumerate(first):
         for j, z in enumerate(second):
@@ -136,11 +137,17 @@ def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
 
 
 def losses_by_hand(scorer: KernelScorer, selected: Any, new: Any) -> tuple[float, Any]:
+    """The loss of one candidate and its parts; a selection as it is may have a kernel as wide as its candidates'."""
+    widths = [len(selected) + len(new)] if len(new) else [len(selected), len(selected) + 1]
+    return min((losses_of_width(scorer, selected, new, width) for width in widths), key=lambda result: result[0])
+
+
+def losses_of_width(scorer: KernelScorer, selected: Any, new: Any, n_columns: int) -> tuple[float, Any]:
     """The loss of one candidate and its parts, one regression after the other."""
     problem, config = scorer.problem, scorer.config
     X, centre, spread = scaled_by_hand(problem, config.clip)
     X, targets = X[:, [*selected, *new]], (problem.targets - centre) / spread
-    values = kernel_by_hand(config, X, X)
+    values = kernel_by_hand(config, X, X, n_columns)
     parts, all_losses, all_weights = [], [], []
     for fold, kept in zip(problem.rounds, scorer.parts, strict=True):
         losses = dict.fromkeys(fold.rows.tolist(), 0.0)
@@ -231,7 +238,7 @@ def test_losses_with_other_settings(settings: dict[str, Any], kind: str, dtype: 
     assert largest_difference(bind(make_case(kind), dtype, **settings)) <= bound
 
 
-@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-8), ("float32", 1e-3)])
+@pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-7), ("float32", 1e-3)])
 @pytest.mark.parametrize("kernel_name", ["rbf", "arc-cosine"])
 @pytest.mark.parametrize(
     "name",
@@ -534,7 +541,7 @@ def test_the_median_heuristic_makes_the_median_exponent_one() -> None:
     selected = np.array([1, 4, 0])
     Z = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -4, 4)[:, selected]
     distances = np.sort(((Z[:, None] - Z[None]) ** 2).sum(axis=-1)[np.triu_indices(200, 1)])
-    found = np.searchsorted(distances, 1 / scorer._scale(selected, 0)) / len(distances)
+    found = np.searchsorted(distances, 1 / scorer._scale(selected, 3)) / len(distances)
     assert found == pytest.approx(0.5, abs=0.05)  # of a sample of pairs
 
 
@@ -556,3 +563,10 @@ def test_the_median_heuristic_bears_columns_that_hardly_vary() -> None:
     scorer = Kernel(gamma="median").bind(problem, random_state=0)
     assert np.isfinite(scorer.add_losses(np.array([0, 1]), ColumnSets.of([[2], []])).parts).all()
     assert np.isfinite(scorer.fit(np.array([0])).predict(X)).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_useless_column_gains_nothing_by_widening_the_kernel(seed: int) -> None:
+    X = np.random.default_rng(seed).normal(size=(80, 6))
+    selector = NeuralGreedyPursuit(Kernel(device="cpu"), random_state=seed).fit(X, X[:, 0] - X[:, 3])
+    assert sorted(selector.order_) == [0, 3]

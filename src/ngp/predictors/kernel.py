@@ -205,12 +205,24 @@ class KernelScorer:
         for size in np.unique(sizes):
             members = np.flatnonzero(sizes == size)
             columns = candidates.columns[candidates.bounds[members][:, None] + np.arange(size)]
-            parts[members] = self._equal_sizes(selected, columns)
+            parts[members] = self._equal_sizes(selected, columns, len(selected) + int(size))
+            if size == 0:
+                parts[members] = self._as_it_is(selected, parts[members])
         return Losses(parts, self.problem.part_weights)
 
-    def _equal_sizes(self, selected: IntArray, candidates: IntArray) -> FloatArray:
+    def _as_it_is(self, selected: IntArray, parts: FloatArray) -> FloatArray:
+        """Losses of the selection with its own kernel width or that of its candidates, whichever does better.
+
+        A candidate also changes the width, and that alone must not pass for a gain.
+        """
+        n_columns = len(selected) + self.problem.groups.typical_size
+        others = self._equal_sizes(selected, np.zeros((1, 0), dtype=np.intp), n_columns)
+        better = Losses(others, self.problem.part_weights).means < Losses(parts, self.problem.part_weights).means
+        return np.where(better[:, None], others, parts)
+
+    def _equal_sizes(self, selected: IntArray, candidates: IntArray, n_columns: int) -> FloatArray:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
-        tasks = [self._task(part, selected, candidates.shape[1]) for part in self.parts]
+        tasks = [self._task(part, selected, n_columns) for part in self.parts]
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         arguments = [(self, tasks, candidates[start : start + length]) for start in starts]
@@ -224,13 +236,13 @@ class KernelScorer:
         fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
         return max(1, min(fair, self.algebra.chunk_numbers // numbers))
 
-    def _task(self, part: _Part, selected: IntArray, n_new: int) -> KernelTask:
+    def _task(self, part: _Part, selected: IntArray, n_columns: int) -> KernelTask:
         """What all candidates of a step have in common in one round."""
         landmarks = self._landmarks(part.rows[: part.n_training], self.config.landmarks)
-        return self._kernel_task(part.rows, part.segments, selected, n_new, landmarks)
+        return self._kernel_task(part.rows, part.segments, selected, n_columns, landmarks)
 
     def _kernel_task(
-        self, rows: IntArray, segments: IntArray, selected: IntArray, n_new: int, landmarks: IntArray | None
+        self, rows: IntArray, segments: IntArray, selected: IntArray, n_columns: int, landmarks: IntArray | None
     ) -> KernelTask:
         mean, scale = self.problem.target_scales
         return KernelTask.of(
@@ -240,15 +252,15 @@ class KernelScorer:
             self.problem.weights[rows],
             segments,
             kernel=self.config.kernel,
-            scale=self._scale(selected, n_new),
+            scale=self._scale(selected, n_columns),
             ridge=self.config.ridge,
             landmarks=landmarks,
         )
 
-    def _scale(self, selected: IntArray, n_new: int) -> float:
+    def _scale(self, selected: IntArray, n_columns: int) -> float:
         """Factor of squared distances or inner products: their mean must not grow with the columns."""
         factor = self._gamma(selected) if self.config.kernel == "rbf" else 1.0
-        return factor / max(1, len(selected) + n_new)
+        return factor / max(1, n_columns)
 
     def _gamma(self, selected: IntArray) -> float:
         """The configured gamma, or the one that makes the median exponent -1."""
@@ -289,10 +301,10 @@ class KernelScorer:
         if n_landmarks == "auto":
             n_landmarks = int((MOST_REFIT_OPERATIONS / len(rows)) ** 0.5)
         landmarks = final._landmarks(rows, n_landmarks)
-        task = final._kernel_task(rows, np.array([0, len(rows)]), selected, 0, landmarks)
+        task = final._kernel_task(rows, np.array([0, len(rows)]), selected, len(selected), landmarks)
         coefficients, intercept = train_kernel(task)
         centres = self.inputs(selected, rows if landmarks is None else rows[landmarks])
-        kernel, factor = self.config.kernel, final._scale(selected, 0)
+        kernel, factor = self.config.kernel, final._scale(selected, len(selected))
         return KernelPredictor(
             selected,
             mean,
@@ -338,8 +350,8 @@ def _chunk_losses(scorer: KernelScorer, tasks: list[KernelTask], candidates: Int
 
 
 def _selection_loss(scorer: KernelScorer, selected: IntArray) -> float:
-    """Validation loss of a selection as it is."""
-    return float(scorer.add_losses(selected, ColumnSets.of([[]])).means[0])
+    """Validation loss of a selection, with a kernel as wide as the final predictor's."""
+    return float(scorer.add_losses(selected[:0], ColumnSets.of([selected])).means[0])
 
 
 @dataclass(frozen=True)
