@@ -20,8 +20,8 @@ from ngp.compute.devices import resolve_device
 from ngp.compute.kernel_functions import KernelName, KernelTask, kernel_matrix
 from ngp.compute.kernel_ridge import score_chunk, train_kernel
 from ngp.compute.parallel import run_tasks
-from ngp.compute.scoring import gather_columns
 from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.problem import Problem
 from ngp.validation import Round
 
@@ -189,13 +189,7 @@ class KernelScorer:
 
     def inputs(self, columns: IntArray, rows: IntArray) -> FloatArray:
         """Columns as rows of an array, standardised and clipped."""
-        mean, scale = self.problem.column_scales
-        columns = np.ascontiguousarray(columns)
-        return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], self._bound)
-
-    @property
-    def _bound(self) -> float:
-        return np.inf if self.config.clip is None else self.config.clip
+        return scaled_columns(self.problem, columns, rows, self.config.clip)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
@@ -294,7 +288,6 @@ class KernelScorer:
     def fit(self, selected: IntArray) -> KernelPredictor:
         """Train the final predictor on all rows that may train."""
         selected = np.asarray(selected, dtype=np.intp)
-        mean, scale = (values[selected] for values in self.problem.column_scales)
         final = self._tuned(selected)
         rows = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0)
         n_landmarks: int | str | None = self.config.landmarks
@@ -305,18 +298,8 @@ class KernelScorer:
         coefficients, intercept = train_kernel(task)
         centres = self.inputs(selected, rows if landmarks is None else rows[landmarks])
         kernel, factor = self.config.kernel, final._scale(selected, len(selected))
-        return KernelPredictor(
-            selected,
-            mean,
-            scale,
-            self._bound,
-            kernel,
-            factor,
-            centres,
-            coefficients,
-            intercept,
-            *self.problem.target_scales,
-        )
+        reader = ScaledColumns.of(self.problem, selected, self.config.clip)
+        return KernelPredictor(reader, kernel, factor, centres, coefficients, intercept, *self.problem.target_scales)
 
     def _tuned(self, selected: IntArray) -> KernelScorer:
         """The scorer, in double precision on the CPU, with the ridge and gamma that have the lowest validation loss."""
@@ -360,10 +343,8 @@ class KernelPredictor:
 
     Attributes
     ----------
-    columns, mean, scale : arrays of shape (n_selected,)
+    reader : ScaledColumns
         The columns that are read, and how they are standardised.
-    clip : float
-        Largest absolute value after that.
     kernel, factor : str, float
         See `ngp.compute.kernel_functions.kernel_matrix`.
     centres : array of shape (n_selected, n_centres)
@@ -374,10 +355,7 @@ class KernelPredictor:
         How targets were standardised.
     """
 
-    columns: IntArray
-    mean: FloatArray
-    scale: FloatArray
-    clip: float
+    reader: ScaledColumns
     kernel: KernelName
     factor: float
     centres: FloatArray
@@ -392,8 +370,6 @@ class KernelPredictor:
         length = max(1, PREDICT_NUMBERS // len(self.coefficients))
         for start in range(0, len(X), length):
             rows = slice(start, start + length)
-            inputs = (np.asarray(X[rows, self.columns], dtype=np.float64) - self.mean) / self.scale
-            inputs = np.clip(inputs, -self.clip, self.clip)
-            values = kernel_matrix(self.kernel, self.factor, inputs.T, self.centres)
+            values = kernel_matrix(self.kernel, self.factor, self.reader(X[rows]).T, self.centres)
             outputs[rows] = values @ self.coefficients + self.intercept
         return outputs * self.target_scale + self.target_mean

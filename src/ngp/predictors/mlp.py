@@ -17,9 +17,9 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.devices import require_torch, resolve_device
 from ngp.compute.layers import draw_biases, draw_weights
 from ngp.compute.perceptron import is_compiled, pack_parameters, train_perceptron
-from ngp.compute.scoring import gather_columns
 from ngp.losses import LOSSES
 from ngp.predictors.networks import NetworkScorer, Run
+from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.problem import Problem
 
 if TYPE_CHECKING:
@@ -275,30 +275,8 @@ class MLPScorer(NetworkScorer):
         return take
 
     def _scaled(self, columns: IntArray) -> FloatArray:
-        mean, scale = self.problem.column_scales
-        rows = np.arange(len(self.problem.X))
-        return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], self._bound)
-
-    @property
-    def _bound(self) -> float:
-        return np.inf if self.config.clip is None else self.config.clip
+        return scaled_columns(self.problem, columns, np.arange(len(self.problem.X)), self.config.clip)
 
     def reader(self, selected: IntArray) -> Callable[[AnyArray], FloatArray]:
         """Make the picklable function from X to the inputs of the final network."""
-        mean, scale = self.problem.column_scales
-        return ScaledColumns(selected, mean[selected], scale[selected], self._bound)
-
-
-@dataclass(frozen=True)
-class ScaledColumns:
-    """Takes columns of X, and scales them as in training."""
-
-    columns: IntArray
-    mean: FloatArray
-    scale: FloatArray
-    clip: float
-
-    def __call__(self, X: AnyArray) -> FloatArray:
-        """Inputs of shape (n_samples, n_columns)."""
-        values = (np.asarray(X[:, self.columns], dtype=np.float64) - self.mean) / self.scale
-        return np.clip(values, -self.clip, self.clip)
+        return ScaledColumns.of(self.problem, selected, self.config.clip)

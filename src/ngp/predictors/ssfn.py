@@ -16,8 +16,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.compute.parallel import run_tasks
-from ngp.compute.scoring import LayerTask, LinearState, gather_columns, linear_state, padded_width, score_chunk
+from ngp.compute.scoring import LayerTask, LinearState, linear_state, padded_width, score_chunk
 from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.problem import Problem
 from ngp.validation import Round, make_rounds
 
@@ -206,12 +207,7 @@ class SSFNScorer:
         """Columns as rows of an array, scaled as the network wants them."""
         if not self.config.standardize:
             return self.problem.columns(columns, rows)
-        mean, scale = self.problem.column_scales
-        return gather_columns(self.problem.X, rows, columns, mean[columns], scale[columns], self._bound)
-
-    @property
-    def _bound(self) -> float:
-        return np.inf if self.config.clip is None else self.config.clip
+        return scaled_columns(self.problem, columns, rows, self.config.clip)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
@@ -282,11 +278,10 @@ class SSFNScorer:
         selected = np.asarray(selected, dtype=np.intp)
         width, n_draws, ridge = self._refit_size(selected)
         networks = self._train(selected, np.arange(self.problem.n_fit), width, n_draws, [ridge])[0]
-        mean, scale, clip = np.zeros(len(selected)), np.ones(len(selected)), np.inf
+        reader = ScaledColumns.as_they_are(selected)
         if self.config.standardize:
-            mean, scale = (values[selected] for values in self.problem.column_scales)
-            clip = self._bound
-        return SSFNPredictor(selected, mean, scale, clip, networks, *self.target_scales)
+            reader = ScaledColumns.of(self.problem, selected, self.config.clip)
+        return SSFNPredictor(reader, networks, *self.target_scales)
 
     def _train(
         self, selected: IntArray, rows: IntArray, width: int, n_draws: int, ridges: Sequence[float]
@@ -392,17 +387,13 @@ def _redrawn(
 class SSFNPredictor:
     """The final predictor: the mean of a few networks on the selected columns."""
 
-    columns: IntArray
-    mean: FloatArray
-    scale: FloatArray
-    clip: float
+    reader: ScaledColumns
     networks: tuple[Network, ...]
     target_mean: FloatArray
     target_scale: float
 
     def predict(self, X: AnyArray) -> FloatArray:
         """Coded targets of shape (n_samples, n_outputs)."""
-        inputs = (np.asarray(X[:, self.columns], dtype=np.float64) - self.mean) / self.scale
-        inputs = np.clip(inputs, -self.clip, self.clip)
+        inputs = self.reader(X)
         outputs: FloatArray = np.mean([network.predict(inputs) for network in self.networks], axis=0)
         return outputs * self.target_scale + self.target_mean
