@@ -203,6 +203,21 @@ def test_the_compiled_perceptron_is_the_one_of_torch(
     assert_close(found, expected, 1e-3 if problem.loss == "squared_error" else 0.02)
 
 
+@pytest.mark.skipif(find_spec("triton") is None, reason="triton isn't installed")
+def test_a_gpu_too_small_for_the_compiled_perceptron_leaves_it_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ngp.compute import perceptron_gpu
+
+    def refuse(*arguments: Any, **settings: Any) -> Any:
+        raise perceptron_gpu.OutOfResources(2, 1, "shared memory")
+
+    monkeypatch.setattr(perceptron_gpu, "fits", lambda *sizes: False)
+    expected = bind(make_mlp(), make_case(), "float32").add_losses(SELECTED, CANDIDATES).parts
+    monkeypatch.undo()
+    monkeypatch.setattr(perceptron_gpu, "train_perceptrons", refuse)
+    found = bind(make_mlp(), make_case(), "float32").add_losses(SELECTED, CANDIDATES).parts
+    np.testing.assert_array_equal(found, expected)
+
+
 # Kernels
 
 

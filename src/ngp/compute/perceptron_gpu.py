@@ -13,11 +13,12 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.runtime.errors import OutOfResources
 
 from ngp._types import AnyArray, IntArray
 from ngp.compute.perceptron import LOSS_NUMBERS
 
-__all__ = ["fits", "train_perceptrons"]
+__all__ = ["OutOfResources", "fits", "train_perceptrons"]
 
 WARPS = 4
 MOST_NUMBERS = 1 << 15  # hidden units times rows of a batch: what the registers of a program hold

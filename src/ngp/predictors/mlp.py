@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -195,10 +196,11 @@ class MLPScorer(NetworkScorer):
         if self.config.n_layers == 1 and self.device == "cpu" and is_compiled():
             return self._estimates_cpu(run, candidates, rows)
         if self.config.n_layers == 1 and self.device == "cuda" and self.dtype == "float32" and find_spec("triton"):
-            from ngp.compute.perceptron_gpu import fits
+            from ngp.compute.perceptron_gpu import OutOfResources, fits
 
             if fits(self.config.n_units, run.plan[0].shape[2], self.problem.n_outputs):
-                return self._estimates_gpu(run, candidates, rows)
+                with suppress(OutOfResources):  # of a smaller GPU
+                    return self._estimates_gpu(run, candidates, rows)
         return super().estimates(run, candidates, rows)
 
     def _estimates_cpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
