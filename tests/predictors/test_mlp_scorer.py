@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from joblib import parallel_config
+from scorer_cases import loss_by_hand
 from sklearn.base import clone
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from torch import Tensor, nn
@@ -191,20 +192,6 @@ def predictions_by_hand(scorer: MLPScorer, selected: Any, new: Any, train: Any, 
         train_plainly(scorer, network, X[:, columns], rows, len(selected), draw)
         outputs.append(predict_plainly(scorer, network, X[np.ix_(judge, columns)]))
     return np.mean(outputs, axis=0)
-
-
-def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
-    """Loss of a single sample."""
-    if name == "squared_error":
-        return float(np.mean((prediction - target) ** 2))
-    if len(target) == 1:
-        prediction = np.array([1 - prediction[0], prediction[0]])
-        target = np.array([1 - target[0], target[0]])
-    true = int(np.argmax(target))
-    if name == "cross_entropy":
-        likely = np.clip(prediction, 1e-3, 1)
-        return float(-np.log(likely[true] / likely.sum()))
-    return float(max(0.0, 1 - prediction[true] + max(np.delete(prediction, true))))
 
 
 def losses_by_hand(scorer: MLPScorer, selected: Any, new: Any) -> tuple[float, Any]:

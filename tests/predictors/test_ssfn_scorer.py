@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import parallel_config
+from scorer_cases import CANDIDATES, N_COLUMNS, SELECTED, loss_by_hand, make_case, make_data
 from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from threadpoolctl import threadpool_limits
 
@@ -20,41 +21,11 @@ from ngp.predictors import SSFN, ColumnSets, ssfn
 from ngp.predictors.ssfn import REFIT_LAYER, SSFNScorer
 from ngp.problem import Problem, make_problem
 
-N_COLUMNS = 7
-SELECTED = np.array([4, 1])
-CANDIDATES = ColumnSets.of([[0], [2], [3, 5], [], [6], [6, 2, 0]])
-
 
 @pytest.fixture(scope="module", autouse=True)
 def one_blas_thread() -> Iterator[None]:
     with threadpool_limits(1):  # more are slow on matrices this small
         yield
-
-
-def make_data(kind: str, n_rows: int = 48, seed: int = 0) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, N_COLUMNS)) * rng.uniform(0.5, 3, size=N_COLUMNS) + rng.normal(size=N_COLUMNS)
-    signal = np.tanh(X[:, [0, 1, 6]] @ rng.normal(size=(3, 3)) / 2) + 0.4 * rng.normal(size=(n_rows, 3))
-    y = {
-        "regression": 5 + 3 * signal[:, 0],
-        "outputs": 5 + 3 * signal,
-        "binary": np.where(signal[:, 0] > 0, "yes", "no"),
-        "classes": np.array(["a", "b", "c"])[signal.argmax(axis=1)],
-    }[kind]
-    return X, y
-
-
-def make_case(
-    kind: str = "regression", cv: Any = 3, loss: str = "squared_error", weighted: bool = False, X: Any = None
-) -> Problem:
-    data, y = make_data(kind)
-    weights = np.random.default_rng(1).integers(0, 4, size=len(y)) / 2 if weighted else None
-    if isinstance(cv, str) and cv == "explicit":
-        cv = make_data(kind, n_rows=20, seed=2)
-    task = "regression" if kind in ("regression", "outputs") else "classification"
-    X = data if X is None else X
-    groups = make_groups(None, X.shape[1])
-    return make_problem(X, y, groups=groups, task=task, cv=cv, loss=loss, sample_weight=weights, random_state=3)
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> SSFNScorer:
@@ -76,20 +47,6 @@ def scaled_by_hand(problem: Problem, config: SSFN) -> tuple[Any, Any, Any]:
     centre = np.average(T, axis=0, weights=weights) if config.bias else np.zeros(T.shape[1])
     spread = np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights)) if config.standardize else 1.0
     return X, centre, spread
-
-
-def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
-    """Loss of a single sample."""
-    if name == "squared_error":
-        return float(np.mean((prediction - target) ** 2))
-    if len(target) == 1:
-        prediction = np.array([1 - prediction[0], prediction[0]])
-        target = np.array([1 - target[0], target[0]])
-    true = int(np.argmax(target))
-    if name == "cross_entropy":
-        likely = np.clip(prediction, 1e-3, 1)
-        return float(-np.log(likely[true] / likely.sum()))
-    return float(max(0.0, 1 - prediction[true] + max(np.delete(prediction, true))))
 
 
 def losses_by_hand(scorer: SSFNScorer, selected: Any, new: Any) -> tuple[float, Any]:

@@ -39,8 +39,7 @@ class CNN(BaseEstimator):  # type: ignore[misc]
     network : {"paper", "strong"} or callable, default="paper"
         ``"paper"`` is the paper's network: two convolutions with 32 and 64 filters of 3 x 3, each with ReLU and a
         2 x 2 maximum, then dropout and a linear layer. ``"strong"`` has a third one with 128 filters, larger filters
-        at first, and a margin of zeros, so that the edges of an image count too; it takes about three times as long on
-        a CPU. A callable is given
+        at first, and a margin of zeros, so that the edges of an image count too; it takes longer. A callable is given
         the image's shape as (channels, rows, cols) and the number of outputs, and returns a `torch.nn.Module` that
         maps images (batch, channels, rows, cols) to outputs (batch, n_outputs): class scores before any softmax, or
         values. It must draw its initial weights from torch's global generator, which is seeded. Layers with batch

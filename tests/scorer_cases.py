@@ -1,0 +1,55 @@
+"""Small problems for the tests of scorers, and losses of single samples, written plainly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ngp.groups import make_groups
+from ngp.predictors import ColumnSets
+from ngp.problem import Problem, make_problem
+
+N_COLUMNS = 7
+SELECTED = np.array([4, 1])
+CANDIDATES = ColumnSets.of([[0], [2], [3, 5], [], [6], [6, 2, 0]])
+
+
+def make_data(kind: str, n_rows: int = 48, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, N_COLUMNS)) * rng.uniform(0.5, 3, size=N_COLUMNS) + rng.normal(size=N_COLUMNS)
+    signal = np.tanh(X[:, [0, 1, 6]] @ rng.normal(size=(3, 3)) / 2) + 0.4 * rng.normal(size=(n_rows, 3))
+    y = {
+        "regression": 5 + 3 * signal[:, 0],
+        "outputs": 5 + 3 * signal,
+        "binary": np.where(signal[:, 0] > 0, "yes", "no"),
+        "classes": np.array(["a", "b", "c"])[signal.argmax(axis=1)],
+    }[kind]
+    return X, y
+
+
+def make_case(
+    kind: str = "regression", cv: Any = 3, loss: str = "squared_error", weighted: bool = False, X: Any = None
+) -> Problem:
+    data, y = make_data(kind)
+    weights = np.random.default_rng(1).integers(0, 4, size=len(y)) / 2 if weighted else None
+    if isinstance(cv, str) and cv == "explicit":
+        cv = make_data(kind, n_rows=20, seed=2)
+    task = "regression" if kind in ("regression", "outputs") else "classification"
+    X = data if X is None else X
+    groups = make_groups(None, X.shape[1])
+    return make_problem(X, y, groups=groups, task=task, cv=cv, loss=loss, sample_weight=weights, random_state=3)
+
+
+def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
+    """Loss of a single sample."""
+    if name == "squared_error":
+        return float(np.mean((prediction - target) ** 2))
+    if len(target) == 1:
+        prediction = np.array([1 - prediction[0], prediction[0]])
+        target = np.array([1 - target[0], target[0]])
+    true = int(np.argmax(target))
+    if name == "cross_entropy":
+        likely = np.clip(prediction, 1e-3, 1)
+        return float(-np.log(likely[true] / likely.sum()))
+    return float(max(0.0, 1 - prediction[true] + max(np.delete(prediction, true))))
