@@ -6,7 +6,8 @@ polars by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,7 +17,7 @@ from narwhals.exceptions import DuplicateError
 
 from ngp._types import IntArray
 
-__all__ = ["ColumnEncoder", "column_numbers"]
+__all__ = ["ColumnEncoder", "briefly_refused_gaps", "column_numbers"]
 
 Frame = nw.DataFrame[Any]
 
@@ -24,6 +25,19 @@ Frame = nw.DataFrame[Any]
 _PLAIN_NUMBERS = (
     nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64
 )  # fmt: skip
+
+
+@contextmanager
+def briefly_refused_gaps() -> Iterator[None]:
+    """Put scikit-learn's page about missing values, where it would be raised, into one sentence."""
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Input X contains NaN"):
+            raise
+        raise ValueError(
+            "Input X contains NaN: drop rows or columns with gaps, or fill them (sklearn.impute)."
+        ) from None
 
 
 class ColumnEncoder:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, IntArray
-from ngp.columns import ColumnEncoder, column_numbers
+from ngp.columns import ColumnEncoder, briefly_refused_gaps, column_numbers
 from ngp.fitted import FittedSelector
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
@@ -299,7 +299,8 @@ class NeuralGreedyPursuit(FittedSelector):
     def _check_training_data(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
         self.encoder_ = ColumnEncoder().fit(X)
         encoded = self.encoder_.transform(X)
-        data, targets = validate_data(self, encoded, y, multi_output=True, reset=True, ensure_min_samples=2)
+        with briefly_refused_gaps():
+            data, targets = validate_data(self, encoded, y, multi_output=True, reset=True, ensure_min_samples=2)
         if hasattr(X, "columns"):
             _check_feature_names(self, X, reset=True)
             self.n_features_in_ = self.encoder_.n_features_in_

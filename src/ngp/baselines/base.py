@@ -1,0 +1,217 @@
+"""What all competing methods share: checks, the rule for choosing, the scikit-learn face."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+
+from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
+from ngp.columns import ColumnEncoder, briefly_refused_gaps
+from ngp.problem import code_targets, detect_task
+
+__all__ = ["Baseline", "TrainingData", "best_features", "normalised"]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What a method learns from.
+
+    Attributes
+    ----------
+    X : float array of shape (n_samples, n_columns)
+        The columns that vary, categories as one column of 0 and 1 each.
+    targets : float array of shape (n_samples, n_outputs)
+        Numbers; 0 and 1 for two classes, one column per class for more.
+    classes : array or None
+        The classes; None for regression.
+    origin : int array of shape (n_columns,)
+        The feature that each column stands for.
+    n_features : int
+        Number of features, constant ones among them.
+    seed : int
+        For everything random.
+    """
+
+    X: FloatArray
+    targets: FloatArray
+    classes: AnyArray | None
+    origin: IntArray
+    n_features: int
+    seed: int
+
+    @property
+    def y(self) -> AnyArray:
+        """The targets as estimators take them: classes as labels, a single output as a vector."""
+        values = self.targets[:, 0] if self.targets.shape[1] == 1 else self.targets
+        if self.classes is None:
+            return values
+        labels: AnyArray = self.classes[values.argmax(axis=1) if values.ndim == 2 else values.astype(np.intp)]
+        return labels
+
+    @property
+    def standardised(self) -> FloatArray:
+        """The columns with mean zero and variance one."""
+        scaled: FloatArray = (self.X - self.X.mean(axis=0)) / self.X.std(axis=0)
+        return scaled
+
+
+def normalised(importances: npt.ArrayLike) -> FloatArray:
+    """Importances that sum to one; all zeros stay as they are.
+
+    Examples
+    --------
+    >>> normalised([1, 0, 3])
+    array([0.25, 0.  , 0.75])
+    """
+    values = np.asarray(importances, dtype=np.float64)
+    total = values.sum()
+    return values / total if total > 0 else values
+
+
+def best_features(importances: FloatArray, number: int) -> BoolArray:
+    """Mask of the largest importances; of equal ones the first count, and zeros never.
+
+    Examples
+    --------
+    >>> best_features(np.array([0.2, 0.5, 0.0, 0.3]), 2)
+    array([False,  True, False,  True])
+    """
+    mask = np.zeros(len(importances), dtype=bool)
+    mask[np.argsort(-importances, kind="stable")[:number]] = True
+    mask &= importances > 0
+    return mask
+
+
+class Baseline(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all competing methods: a subclass says how important each column is.
+
+    A subclass implements `_column_importances`; one whose method has a rule of its own for choosing overrides
+    `_own_choice` too, and has ``threshold=None`` by default.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_features_to_select": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+            None,
+        ],
+        "threshold": [Interval(Real, 0, 1, closed="left")],
+        "task": [StrOptions({"auto", "regression", "classification"})],
+    }
+
+    n_features_to_select: int | float | None
+    threshold: float | None
+    task: str
+
+    @abstractmethod
+    def _column_importances(self, data: TrainingData) -> FloatArray:
+        """Importance of each column of ``data.X``, none negative, on any scale."""
+
+    def _own_choice(self) -> BoolArray:
+        """Mask of the features that the method itself selects, where it has a rule for that."""
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+        """Rate all features and choose some.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers; a pandas or polars data frame may hold category columns too.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        """
+        data = self._training_data(X, y)
+        by_column = self._column_importances(data)
+        total = np.bincount(data.origin, weights=by_column, minlength=data.n_features)
+        self.importances_: FloatArray = normalised(total)
+        self.support_ = self._choose(data)
+        if not self.support_.any():
+            warnings.warn("Nothing was selected: no feature is important enough.", stacklevel=3)
+        return self
+
+    def _choose(self, data: TrainingData) -> BoolArray:
+        number = self._number_to_select(data)
+        if number is None:
+            return self._own_choice() if self.threshold is None else self.importances_ > self.threshold
+        mask = best_features(self.importances_, number)
+        if (found := int(mask.sum())) < number:
+            warnings.warn(
+                f"n_features_to_select={self.n_features_to_select} asks for {number} features, but only {found} "
+                "have an importance above zero: only these are selected.",
+                stacklevel=4,
+            )
+        return mask
+
+    def _number_to_select(self, data: TrainingData) -> int | None:
+        number = self.n_features_to_select
+        if number is None:
+            return None
+        most = len(np.unique(data.origin))
+        if not isinstance(number, Integral):
+            return min(most, max(1, round(float(number) * data.n_features)))
+        if number > most:
+            raise ValueError(
+                f"n_features_to_select={number} is more than the {most} features that vary: give at most {most}."
+            )
+        return int(number)
+
+    def _training_data(self, X: npt.ArrayLike, y: npt.ArrayLike) -> TrainingData:
+        encoder = ColumnEncoder().fit(X)
+        encoded = encoder.transform(X)
+        with briefly_refused_gaps():
+            values, targets = validate_data(
+                self, encoded, y, multi_output=True, reset=True, ensure_min_samples=2, dtype=np.float64
+            )
+        if hasattr(X, "columns"):
+            _check_feature_names(self, X, reset=True)
+            self.n_features_in_ = encoder.n_features_in_
+        task = detect_task(targets) if self.task == "auto" else self.task
+        coded, classes = code_targets(targets, task)
+        self.task_ = task
+        origin = np.arange(values.shape[1])
+        if encoder.feature_groups_ is not None:
+            sizes = [len(block) for block in encoder.feature_groups_]
+            origin = np.repeat(np.arange(len(sizes)), sizes)
+        varies = self._varying_columns(values, origin, encoder.feature_names_)
+        seed = check_random_state(getattr(self, "random_state", None)).randint(np.iinfo(np.int32).max)
+        return TrainingData(values[:, varies], coded, classes, origin[varies], self.n_features_in_, seed)
+
+    def _varying_columns(self, X: FloatArray, origin: IntArray, names: list[str] | None) -> BoolArray:
+        """Mask of the columns that vary; say which features have none."""
+        varies: BoolArray = np.ptp(X, axis=0) > 0
+        if not varies.any():
+            raise ValueError("X has only constant columns: there is nothing to select from.")
+        constant = np.setdiff1d(origin, origin[varies])
+        if len(constant):
+            some = ", ".join(names[i] if names else f"x{i}" for i in constant[:3])
+            warnings.warn(
+                f"X has constant features, {len(constant)} of {self.n_features_in_} "
+                f"({some}{', …' if len(constant) > 3 else ''}): they are never selected.",
+                stacklevel=5,
+            )
+        return varies
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self)
+        mask: BoolArray = self.support_
+        return mask
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.categorical = True
+        return tags
