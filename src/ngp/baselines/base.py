@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.columns import ColumnEncoder, briefly_refused_gaps
 from ngp.problem import code_targets, detect_task
 
-__all__ = ["Baseline", "TrainingData", "best_features", "normalised"]
+__all__ = ["Baseline", "TrainingData", "best_features", "normalised", "require"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,20 @@ class TrainingData:
         """The columns with mean zero and variance one."""
         scaled: FloatArray = (self.X - self.X.mean(axis=0)) / self.X.std(axis=0)
         return scaled
+
+
+def require(package: str, what: str) -> None:
+    """Say how to install a package if something needs it and it isn't there.
+
+    Parameters
+    ----------
+    package : str
+        Its import name.
+    what : str
+        What needs it, as the subject of the sentence.
+    """
+    if find_spec(package) is None:
+        raise ImportError(f"{what} needs {package}: install it with pip install 'neural-greedy-pursuit[baselines]'.")
 
 
 def normalised(importances: npt.ArrayLike) -> FloatArray:
