@@ -137,6 +137,16 @@ class Baseline(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         """Mask of the features that the method itself selects, where it has a rule for that."""
         raise NotImplementedError
 
+    def own_estimator(self) -> Any:
+        """Make an estimator of the method's own kind, to be trained on the columns that `fit` has selected.
+
+        Returns
+        -------
+        scikit-learn estimator or None
+            None where the method has no predictor, such as the correlation.
+        """
+        return None
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Rate all features and choose some.

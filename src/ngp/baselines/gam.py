@@ -6,9 +6,11 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import FloatArray
 from ngp.baselines.base import Baseline, TrainingData
@@ -72,8 +74,17 @@ class GAM(Baseline):
         self.threshold = threshold
         self.task = task
 
+    def own_estimator(self) -> Any:
+        """Make an additive model."""
+        check_is_fitted(self)
+        ridge = RidgeCV if self.task_ == "regression" else RidgeClassifierCV
+        return make_pipeline(self._splines(), ridge(alphas=PENALTIES))
+
+    def _splines(self) -> SplineTransformer:
+        return SplineTransformer(n_knots=self.n_splines - DEGREE + 1, degree=DEGREE)
+
     def _column_importances(self, data: TrainingData) -> FloatArray:
-        splines = SplineTransformer(n_knots=self.n_splines - DEGREE + 1, degree=DEGREE).fit_transform(data.X)
+        splines = self._splines().fit_transform(data.X)
         ridge = RidgeCV(alphas=PENALTIES).fit(splines, data.targets)
         self.penalty_ = float(ridge.alpha_)
         curves = splines.reshape(len(splines), -1, self.n_splines)

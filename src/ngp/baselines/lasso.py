@@ -7,7 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import linear_model
+from sklearn.linear_model import RidgeClassifierCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import FloatArray
 from ngp.baselines.base import Baseline, TrainingData
@@ -68,12 +72,20 @@ class Lasso(Baseline):
         self.threshold = threshold
         self.task = task
 
-    def _column_importances(self, data: TrainingData) -> FloatArray:
-        several = data.targets.shape[1] > 1
+    def _model(self, several: bool) -> Any:
         if self.alpha == "cv":
-            model = linear_model.MultiTaskLassoCV() if several else linear_model.LassoCV()
-        else:
-            model = (linear_model.MultiTaskLasso if several else linear_model.Lasso)(alpha=self.alpha)
+            return linear_model.MultiTaskLassoCV() if several else linear_model.LassoCV()
+        return (linear_model.MultiTaskLasso if several else linear_model.Lasso)(alpha=self.alpha)
+
+    def own_estimator(self) -> Any:
+        """Make a LASSO on standardised columns, or a ridge classifier for classes."""
+        check_is_fitted(self)
+        model = RidgeClassifierCV() if self.task_ == "classification" else self._model(self._several)
+        return make_pipeline(StandardScaler(), model)
+
+    def _column_importances(self, data: TrainingData) -> FloatArray:
+        several = self._several = data.targets.shape[1] > 1
+        model = self._model(several)
         model.fit(data.standardised, data.targets if several else data.targets[:, 0])
         self.alpha_ = float(model.alpha_ if self.alpha == "cv" else self.alpha)
         importances: FloatArray = np.abs(np.atleast_2d(model.coef_)).sum(axis=0)

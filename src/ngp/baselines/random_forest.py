@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import FloatArray
 from ngp.baselines.base import Baseline, TrainingData
@@ -72,8 +73,15 @@ class RandomForest(Baseline):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def own_estimator(self) -> Any:
+        """Make a random forest."""
+        check_is_fitted(self)
+        return self._forest(self.random_state)
+
+    def _forest(self, random_state: int | np.random.RandomState | None) -> Any:
+        forest = RandomForestRegressor if self.task_ == "regression" else RandomForestClassifier
+        return forest(n_estimators=self.n_estimators, n_jobs=self.n_jobs, random_state=random_state)
+
     def _column_importances(self, data: TrainingData) -> FloatArray:
-        forest = RandomForestRegressor if data.classes is None else RandomForestClassifier
-        model = forest(n_estimators=self.n_estimators, n_jobs=self.n_jobs, random_state=data.seed)
-        importances: FloatArray = model.fit(data.X, data.y).feature_importances_
+        importances: FloatArray = self._forest(data.seed).fit(data.X, data.y).feature_importances_
         return importances
