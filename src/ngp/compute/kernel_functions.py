@@ -50,6 +50,8 @@ class KernelTask:
         Ones, and the targets.
     weights : (J,)
         Sample weights, all positive.
+    sign : {1, -1}
+        Whether candidates add their columns, or take them away from the selected ones.
     """
 
     algebra: Algebra
@@ -63,6 +65,7 @@ class KernelTask:
     lengths: Array
     right: Array
     weights: Array
+    sign: Literal[1, -1]
 
     @classmethod
     def of(
@@ -77,8 +80,9 @@ class KernelTask:
         scale: float,
         ridge: float,
         landmarks: IntArray | None = None,
+        sign: Literal[1, -1] = 1,
     ) -> KernelTask:
-        """Prepare for candidates that join the columns `selected` (k, J)."""
+        """Prepare for candidates that join or leave the columns `selected` (k, J)."""
         bounds = tuple(int(bound) for bound in segments)
         centres = slice(0, bounds[1] if len(bounds) == 3 else bounds[-1]) if landmarks is None else landmarks
         columns = algebra.array(selected)
@@ -96,6 +100,7 @@ class KernelTask:
             lengths=_squared_lengths(scale, columns) + constant,
             right=algebra.array(np.concatenate([np.ones((len(targets), 1)), targets], axis=1)),
             weights=algebra.array(weights),
+            sign=sign,
         )
 
     @property
@@ -162,14 +167,14 @@ def _evaluate(xp: Any, products: Array, norms: Array | None) -> Array:
 
 
 class Candidates:
-    """The kernel of the selected columns together with each candidate's.
+    """The kernel of the selected columns together with each candidate's, or without them.
 
     Parameters
     ----------
     task : KernelTask
         What the candidates share.
     columns : array of shape (n_candidates, n_new_columns, J)
-        Their new columns, rows in fold order.
+        The columns that they add or take away, rows in fold order.
     algebra : Algebra
         What computes, in this thread.
     """
@@ -178,10 +183,11 @@ class Candidates:
         self.task, self.algebra, self.xp = task, algebra, algebra.xp
         self.length = len(columns)
         left, self.right = _factors(self.xp, task.kernel, task.scale, columns)
-        self.left = left[..., task.centres]
+        self.left = task.sign * left[..., task.centres]
         self.norms = None
         if task.kernel == "arc-cosine":
-            self.norms = self.xp.sqrt(task.lengths + _squared_lengths(task.scale, columns))
+            lengths = task.lengths + task.sign * _squared_lengths(task.scale, columns)
+            self.norms = self.xp.sqrt(self.xp.clip(lengths, 1, None))  # rounding could leave less than the constant
 
     def kernel(self, centres: slice, rows: slice | IntArray, out: Array | None = None) -> Array:
         """Kernel (n_candidates, …) between some of the centres and some rows, in `out` or in a new array."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -11,7 +11,16 @@ import numpy as np
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.problem import Problem
 
-__all__ = ["ColumnSets", "FittedPredictor", "Losses", "Predictor", "ScheduledScorer", "Scorer", "scorer_at"]
+__all__ = [
+    "ColumnSets",
+    "FittedPredictor",
+    "Losses",
+    "Predictor",
+    "ScheduledScorer",
+    "Scorer",
+    "drop_losses",
+    "scorer_at",
+]
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,13 @@ class ColumnSets:
         """Number of columns of each set."""
         return np.diff(self.bounds)
 
+    def by_size(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Go through the sets of one size after the other: their numbers, and their columns (n_sets, size)."""
+        sizes = self.sizes
+        for size in np.unique(sizes):
+            members = np.flatnonzero(sizes == size)
+            yield members, self.columns[self.bounds[members][:, None] + np.arange(size)]
+
 
 @dataclass(frozen=True)
 class Losses:
@@ -109,9 +125,11 @@ class Scorer(Protocol):
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate.
 
-        An empty g asks for S as it is. With an empty S the answer is the loss of any set of columns, so nothing else
-        is needed to score removals. All losses of one call are comparable; those of different S may be not, where a
-        predictor draws its random parts anew.
+        An empty g asks for S as it is. With an empty S the answer is the loss of any set of columns. All losses of one
+        call are comparable; those of different S may be not, where a predictor draws its random parts anew.
+
+        A scorer may also have ``drop_losses(selected, candidates)``, the losses of S - g, where it has a quicker way
+        to them than to score the sets that are left.
         """
 
     def fit(self, selected: IntArray) -> FittedPredictor:
@@ -129,6 +147,25 @@ class ScheduledScorer(Protocol):
 def scorer_at(scorer: Scorer | ScheduledScorer, step: int) -> Scorer:
     """Return the scorer of a step, where it depends on the step."""
     return scorer.at(step) if isinstance(scorer, ScheduledScorer) else scorer
+
+
+def drop_losses(scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> Losses:
+    """Validation losses of S - g for the columns g of every candidate, all of them in S.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        Says what a selection is worth.
+    selected : int array
+        The columns S.
+    candidates : ColumnSets
+        What is taken away; an empty set asks for S as it is.
+    """
+    if hasattr(scorer, "drop_losses"):
+        losses: Losses = scorer.drop_losses(selected, candidates)
+        return losses
+    rest = [np.setdiff1d(selected, candidates[i], assume_unique=True) for i in range(len(candidates))]
+    return scorer.add_losses(selected[:0], ColumnSets.of(rest))
 
 
 class Predictor(Protocol):

@@ -193,14 +193,19 @@ class KernelScorer:
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
+        return self._losses(selected, candidates, 1)
+
+    def drop_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S - g for some columns g of S, for every candidate."""
+        return self._losses(selected, candidates, -1)
+
+    def _losses(self, selected: IntArray, candidates: ColumnSets, sign: Literal[1, -1]) -> Losses:
         selected = np.asarray(selected, dtype=np.intp)
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
-        sizes = candidates.sizes
-        for size in np.unique(sizes):
-            members = np.flatnonzero(sizes == size)
-            columns = candidates.columns[candidates.bounds[members][:, None] + np.arange(size)]
-            parts[members] = self._equal_sizes(selected, columns, len(selected) + int(size))
-            if size == 0:
+        for members, columns in candidates.by_size():
+            size = columns.shape[1]
+            parts[members] = self._equal_sizes(selected, columns, len(selected) + sign * size, sign)
+            if size == 0 and sign > 0:
                 parts[members] = self._as_it_is(selected, parts[members])
         return Losses(parts, self.problem.part_weights)
 
@@ -214,9 +219,11 @@ class KernelScorer:
         better = Losses(others, self.problem.part_weights).means < Losses(parts, self.problem.part_weights).means
         return np.where(better[:, None], others, parts)
 
-    def _equal_sizes(self, selected: IntArray, candidates: IntArray, n_columns: int) -> FloatArray:
-        """Losses of candidates that all add equally many columns, one chunk of them a task."""
-        tasks = [self._task(part, selected, n_columns) for part in self.parts]
+    def _equal_sizes(
+        self, selected: IntArray, candidates: IntArray, n_columns: int, sign: Literal[1, -1] = 1
+    ) -> FloatArray:
+        """Losses of candidates that all add (or drop) equally many columns, one chunk of them a task."""
+        tasks = [self._task(part, selected, n_columns, sign) for part in self.parts]
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         arguments = [(self, tasks, candidates[start : start + length]) for start in starts]
@@ -230,13 +237,19 @@ class KernelScorer:
         fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
         return max(1, min(fair, self.algebra.chunk_numbers // numbers))
 
-    def _task(self, part: _Part, selected: IntArray, n_columns: int) -> KernelTask:
+    def _task(self, part: _Part, selected: IntArray, n_columns: int, sign: Literal[1, -1]) -> KernelTask:
         """What all candidates of a step have in common in one round."""
         landmarks = self._landmarks(part.rows[: part.n_training], self.config.landmarks)
-        return self._kernel_task(part.rows, part.segments, selected, n_columns, landmarks)
+        return self._kernel_task(part.rows, part.segments, selected, n_columns, landmarks, sign)
 
     def _kernel_task(
-        self, rows: IntArray, segments: IntArray, selected: IntArray, n_columns: int, landmarks: IntArray | None
+        self,
+        rows: IntArray,
+        segments: IntArray,
+        selected: IntArray,
+        n_columns: int,
+        landmarks: IntArray | None,
+        sign: Literal[1, -1] = 1,
     ) -> KernelTask:
         mean, scale = self.problem.target_scales
         return KernelTask.of(
@@ -249,6 +262,7 @@ class KernelScorer:
             scale=self._scale(selected, n_columns),
             ridge=self.config.ridge,
             landmarks=landmarks,
+            sign=sign,
         )
 
     def _scale(self, selected: IntArray, n_columns: int) -> float:

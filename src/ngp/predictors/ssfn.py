@@ -214,10 +214,7 @@ class SSFNScorer:
         selected = np.asarray(selected, dtype=np.intp)
         states = [self._linear_state(fold, selected) for fold in self.problem.rounds]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
-        sizes = candidates.sizes
-        for size in np.unique(sizes):
-            members = np.flatnonzero(sizes == size)
-            columns = candidates.columns[candidates.bounds[members][:, None] + np.arange(size)]
+        for members, columns in candidates.by_size():
             parts[members] = self._equal_sizes(selected, columns, states)
         return Losses(parts, self.problem.part_weights)
 

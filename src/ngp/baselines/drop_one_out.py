@@ -1,0 +1,100 @@
+"""Drop-one-out loss (Ye and Sun, 2018): eliminate with a predictor that is retrained without each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ngp._types import IntArray
+from ngp.baselines.base import TrainingData
+from ngp.baselines.elimination import Elimination, Judgement
+from ngp.predictors.base import ColumnSets, Predictor, drop_losses, scorer_at
+from ngp.problem import Problem
+
+__all__ = ["DropOneOut"]
+
+
+class DropOneOut(Elimination):
+    """Begin with all features, and drop the one without which a retrained predictor loses least, again and again.
+
+    After Ye and Sun, "Variable Selection via Penalized Neural Network: a Drop-Out-One Loss Approach" (ICML 2018). A
+    feature's utility is how much the validation loss rises when it is dropped and the predictor is trained anew. The
+    features are eliminated until none is left; the validation loss along the way says where it would have been right
+    to stop: at the smallest set whose loss is within one standard error of the lowest.
+
+    Parameters
+    ----------
+    predictor : object, default="kernel"
+        What is retrained, as in `ngp.NeuralGreedyPursuit`. The kernel ridge regression is a penalised network with
+        infinitely many units: it holds its own where there are more features than samples, and the losses without
+        each feature follow quickly from the kernel with all of them. Others are trained plainly.
+    step : int or float, default=1
+        How many features leave in a step, or which share of those that are left (at least one).
+    cv : object, default=5
+        How sets of features are judged, as in `ngp.NeuralGreedyPursuit`.
+    n_features_to_select : int, float or None, default=None
+        The last so many features, or the last share of them; None leaves the choice to `threshold`.
+    threshold : float or None, default=None
+        Features whose importance, normalised to sum one, is above this are selected; None leaves the choice to the
+        validation loss.
+    task : {"auto", "regression", "classification"}, default="auto"
+        What y is.
+    n_jobs : int or None, default=None
+        Parallel tasks. The result doesn't depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of folds and of the predictor.
+
+    Attributes
+    ----------
+    importances_ : float array of shape (n_features_in_,)
+        The rise of the loss when a feature left, but never less than that of one that left earlier; they sum to one.
+    support_ : bool array of shape (n_features_in_,)
+        The selected features.
+    ranking_ : int array of shape (n_features_in_,)
+        1 for the feature that stayed longest, and so on; constant features come last, all alike.
+    path_ : tuple of EliminationStep
+        All steps, from all features to the last one.
+
+    Examples
+    --------
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> DropOneOut(random_state=0).fit(X, y).get_support(indices=True), truth
+    (array([0, 1]), array([0, 1]))
+    """
+
+    def __init__(
+        self,
+        *,
+        predictor: Any = "kernel",
+        step: int | float = 1,
+        cv: Any = 5,
+        n_features_to_select: int | float | None = None,
+        threshold: float | None = None,
+        task: str = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.predictor = predictor
+        self.step = step
+        self.cv = cv
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.task = task
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _judges(
+        self, data: TrainingData, problem: Problem, predictor: Predictor, features: ColumnSets
+    ) -> Callable[[IntArray], Judgement]:
+        scorer = predictor.bind(problem, random_state=data.seed, n_jobs=self.n_jobs, dtype="float32", device="auto")
+
+        def judge(left: IntArray) -> Judgement:
+            sets = [features[int(feature)] for feature in left]
+            candidates = ColumnSets.of(sets if len(sets) > 1 else []).with_empty()
+            losses = drop_losses(scorer_at(scorer, 1), np.concatenate(sets), candidates)
+            return Judgement(losses.parts[-1], losses.means[:-1])
+
+        return judge

@@ -1,0 +1,181 @@
+"""What the methods share that begin with all features and take the least useful away, step by step."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from ngp._types import BoolArray, FloatArray, IntArray
+from ngp.baselines.base import Baseline, TrainingData
+from ngp.baselines.downstream import PredictorEstimator
+from ngp.groups import make_groups
+from ngp.predictors.base import ColumnSets, Predictor
+from ngp.predictors.committee import Committee, Schedule, check_loss
+from ngp.predictors.resolve import PREDICTORS, resolve_predictor
+from ngp.problem import Problem, make_problem
+from ngp.stopping import standard_error
+
+__all__ = ["Elimination", "EliminationStep", "Judgement"]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a set of features is worth, and each of them in it.
+
+    Attributes
+    ----------
+    parts : float array
+        Validation loss of the set in each part of the validation.
+    without : float array, one entry per feature
+        Validation loss without the feature.
+    """
+
+    parts: FloatArray
+    without: FloatArray
+
+
+@dataclass(frozen=True)
+class EliminationStep:
+    """One step of an elimination.
+
+    Attributes
+    ----------
+    features : int array
+        The features that are in.
+    loss, standard_error : float
+        Validation loss with these, and its standard error.
+    removed : int array
+        Which of them leave in this step, the least useful first.
+    rises : float array
+        By how much the loss rises without each of those, alone.
+    seconds : float
+        Duration of the step.
+    """
+
+    features: IntArray
+    loss: float
+    standard_error: float
+    removed: IntArray
+    rises: FloatArray
+    seconds: float
+
+
+class Elimination(Baseline):
+    """Base of the methods that eliminate: a subclass says what each feature is worth among those that are left.
+
+    The importance of a feature is the rise of the loss when it left, but never less than that of a feature that left
+    earlier; the last one's is the rise to the loss of the constant prediction.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Baseline._parameter_constraints,
+        "threshold": [*Baseline._parameter_constraints["threshold"], None],
+        "predictor": [
+            StrOptions(set(PREDICTORS)),
+            HasMethods("bind"),
+            HasMethods(["fit", "predict"]),
+            list,
+            tuple,
+            callable,
+        ],
+        "step": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")],
+        "cv": [object],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    predictor: Any
+    step: int | float
+    cv: Any
+    n_jobs: int | None
+    random_state: int | np.random.RandomState | None
+
+    @abstractmethod
+    def _judges(self, data: TrainingData, problem: Problem, predictor: Predictor, features: ColumnSets) -> Any:
+        """Make a callable that judges a set of features, given as their numbers in ``features``."""
+
+    def own_estimator(self) -> Any:
+        """Make the predictor that judges the features."""
+        check_is_fitted(self)
+        return PredictorEstimator(self.predictor, task=self.task_, random_state=self.random_state)
+
+    def _column_importances(self, data: TrainingData) -> FloatArray:
+        predictor = resolve_predictor(self.predictor)
+        problem = make_problem(
+            data.X,
+            data.y,
+            groups=make_groups(None, data.X.shape[1]),
+            task=self.task_,
+            cv=self.cv,
+            classification_loss=getattr(predictor, "classification_loss", "squared_error"),
+            random_state=data.seed,
+        )
+        if not isinstance(predictor, Committee | Schedule):  # which look after their members by themselves
+            check_loss(predictor, problem)
+        numbers = np.unique(data.origin)
+        features = ColumnSets.of([np.flatnonzero(data.origin == number) for number in numbers])
+        # The small matrix products gain nothing from BLAS threads and pay for their waiting.
+        with threadpool_limits(1, user_api="blas"):
+            judge = self._judges(data, problem, predictor, features)
+            steps = tuple(self._eliminate(problem, judge, len(numbers)))
+        self._store(steps, numbers, data.n_features)
+        rises = np.maximum.accumulate(np.concatenate([step.rises for step in steps]).clip(min=0))
+        by_feature = np.zeros(len(numbers))
+        by_feature[np.concatenate([step.removed for step in steps])] = rises
+        # Columns of a category share their feature's importance.
+        return np.repeat(by_feature / features.sizes, features.sizes)
+
+    def _eliminate(self, problem: Problem, judge: Any, n_features: int) -> Iterator[EliminationStep]:
+        """Take features away until none is left."""
+        left, weights = np.arange(n_features), problem.part_weights
+        constant = float(problem.constant_losses() @ weights)
+        while len(left):
+            begin = perf_counter()
+            judgement: Judgement = judge(left)
+            loss = float(judgement.parts @ weights)
+            without = judgement.without if len(left) > 1 else np.array([constant])
+            # What diverges is as bad as can be: such a feature stays. Of equals the last one goes.
+            order = np.lexsort([-left, np.nan_to_num(without, nan=np.inf)])[: self._n_removed(len(left))]
+            error = standard_error(judgement.parts, weights) if np.count_nonzero(weights) > 1 else 0.0
+            rises = np.nan_to_num(without[order] - loss, nan=0.0, posinf=0.0)
+            yield EliminationStep(left, loss, error, left[order], rises, perf_counter() - begin)
+            left = np.delete(left, order)
+
+    def _n_removed(self, n_left: int) -> int:
+        if isinstance(self.step, Integral):
+            return min(int(self.step), max(1, n_left - 1))
+        return max(1, int(self.step * n_left))
+
+    def _store(self, steps: tuple[EliminationStep, ...], numbers: IntArray, n_features: int) -> None:
+        """Keep the path in the numbers of all features, and what the validation loss says about where to stop."""
+        self.path_ = tuple(
+            EliminationStep(
+                numbers[step.features], step.loss, step.standard_error, numbers[step.removed], step.rises, step.seconds
+            )
+            for step in steps
+        )
+        order = np.concatenate([step.removed for step in self.path_])
+        self.ranking_ = np.full(n_features, len(order) + 1)
+        self.ranking_[order] = np.arange(len(order), 0, -1)
+
+    def _own_choice(self) -> BoolArray:
+        losses = np.nan_to_num([step.loss for step in self.path_], nan=np.inf)
+        best = self.path_[int(np.argmin(losses))]
+        good_enough = np.flatnonzero(losses <= best.loss + best.standard_error)
+        return self._last_ones(len(self.path_[good_enough[-1]].features))
+
+    def _choose(self, number: int | None) -> BoolArray:
+        return super()._choose(None) if number is None else self._last_ones(number)
+
+    def _last_ones(self, number: int) -> BoolArray:
+        mask: BoolArray = self.ranking_ <= number
+        return mask
