@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-NEEDS_TORCH = ["stacks", "training", "convolutional"]
+NEEDS_TORCH = ["stacks", "training", "convolutional", "deeplift"]
 NEEDS_TRITON = ["perceptron_gpu"]
 
 collect_ignore = [

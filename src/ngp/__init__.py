@@ -2,7 +2,8 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from ngp import datasets, groups, metrics, predictors, stopping
+from ngp import baselines, datasets, groups, metrics, predictors, stopping
+from ngp.comparison import compare
 from ngp.selector import NeuralGreedyPursuit
 from ngp.ssfn import SSFNClassifier, SSFNRegressor
 
@@ -16,6 +17,8 @@ __all__ = [
     "SSFNClassifier",
     "SSFNRegressor",
     "__version__",
+    "baselines",
+    "compare",
     "datasets",
     "groups",
     "metrics",

@@ -7,14 +7,16 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from importlib.util import find_spec
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._dataframe import is_pandas_df, is_polars_df
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
@@ -22,6 +24,9 @@ from ngp.columns import ColumnEncoder, briefly_refused_gaps
 from ngp.problem import code_targets, detect_task
 
 __all__ = ["Baseline", "TrainingData", "best_features", "normalised", "require"]
+
+# A column whose values differ by less than this share of their size is constant, as in `ngp.problem`.
+ROUNDING = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +68,18 @@ class TrainingData:
     @property
     def standardised(self) -> FloatArray:
         """The columns with mean zero and variance one."""
-        scaled: FloatArray = (self.X - self.X.mean(axis=0)) / self.X.std(axis=0)
+        centred = self.X - self.X.mean(axis=0)
+        centred /= np.abs(centred).max(axis=0)  # first, so that squares neither vanish nor overflow
+        scaled: FloatArray = centred / centred.std(axis=0)
+        return scaled
+
+    @property
+    def scaled_targets(self) -> FloatArray:
+        """The targets with mean zero, all divided by one number: of moderate size, whatever their unit."""
+        centred = self.targets - self.targets.mean(axis=0)
+        centred[:, np.ptp(self.targets, axis=0) == 0] = 0  # a mean is rounded
+        largest = np.abs(centred).max()
+        scaled: FloatArray = centred / largest if largest > 0 else centred
         return scaled
 
 
@@ -89,7 +105,9 @@ def normalised(importances: npt.ArrayLike) -> FloatArray:
     >>> normalised([1, 0, 3])
     array([0.25, 0.  , 0.75])
     """
-    values = np.asarray(importances, dtype=np.float64)
+    given = np.asarray(importances, dtype=np.float64)
+    # A power of two changes no digit, and keeps the sum from overflow.
+    values: FloatArray = np.ldexp(given, -np.frexp(given.max())[1])
     total = values.sum()
     return values / total if total > 0 else values
 
@@ -159,26 +177,28 @@ class Baseline(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             Targets.
         """
         data = self._training_data(X, y)
+        number = self._number_to_select(data)
         by_column = self._column_importances(data)
+        if not np.isfinite(by_column).all():
+            raise ValueError(f"{type(self).__name__} finds importances that aren't finite: rescale X and y.")
         total = np.bincount(data.origin, weights=by_column, minlength=data.n_features)
         self.importances_: FloatArray = normalised(total)
-        self.support_ = self._choose(data)
-        if not self.support_.any():
+        self.support_ = self._choose(number)
+        found = int(self.support_.sum())
+        if not found:
             warnings.warn("Nothing was selected: no feature is important enough.", stacklevel=3)
-        return self
-
-    def _choose(self, data: TrainingData) -> BoolArray:
-        number = self._number_to_select(data)
-        if number is None:
-            return self._own_choice() if self.threshold is None else self.importances_ > self.threshold
-        mask = best_features(self.importances_, number)
-        if (found := int(mask.sum())) < number:
+        elif number is not None and found < number:
             warnings.warn(
                 f"n_features_to_select={self.n_features_to_select} asks for {number} features, but only {found} "
                 "have an importance above zero: only these are selected.",
-                stacklevel=4,
+                stacklevel=3,
             )
-        return mask
+        return self
+
+    def _choose(self, number: int | None) -> BoolArray:
+        if number is not None:
+            return best_features(self.importances_, number)
+        return self._own_choice() if self.threshold is None else self.importances_ > self.threshold
 
     def _number_to_select(self, data: TrainingData) -> int | None:
         number = self.n_features_to_select
@@ -216,7 +236,8 @@ class Baseline(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _varying_columns(self, X: FloatArray, origin: IntArray, names: list[str] | None) -> BoolArray:
         """Mask of the columns that vary; say which features have none."""
-        varies: BoolArray = np.ptp(X, axis=0) > 0
+        high, low = X.max(axis=0), X.min(axis=0)
+        varies: BoolArray = high - low > ROUNDING * np.maximum(np.abs(high), np.abs(low))
         if not varies.any():
             raise ValueError("X has only constant columns: there is nothing to select from.")
         constant = np.setdiff1d(origin, origin[varies])
@@ -229,8 +250,31 @@ class Baseline(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return varies
 
+    def transform(self, X: npt.ArrayLike) -> Any:
+        """Reduce X to the selected features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            All features, as in `fit`.
+
+        Returns
+        -------
+        array or data frame of shape (n_samples, n_selected_features)
+            A data frame where `set_output` asks for one; its columns keep their types where X is of the same kind.
+        """
+        check_is_fitted(self, "support_")
+        output, table = _get_output_config("transform", estimator=self)["dense"], cast(Any, X)
+        if output == "polars" and is_polars_df(X):
+            _check_feature_names(self, X, reset=False)
+            return table[:, self.get_support(indices=True).tolist()]
+        if output == "default" and is_pandas_df(X) and (table.dtypes == "category").any():
+            table = table.astype(object)  # scikit-learn fails at booleans beside categories
+        with briefly_refused_gaps():
+            return super().transform(table)
+
     def _get_support_mask(self) -> BoolArray:
-        check_is_fitted(self)
+        check_is_fitted(self, "support_")
         mask: BoolArray = self.support_
         return mask
 

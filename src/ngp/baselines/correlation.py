@@ -52,7 +52,7 @@ class Correlation(Baseline):
         self.task = task
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
-        targets = data.targets - data.targets.mean(axis=0)
+        targets = data.scaled_targets
         spread = targets.std(axis=0)
         useful = spread > 0  # a constant output correlates with nothing
         correlations = data.standardised.T @ (targets[:, useful] / spread[useful]) / len(targets)

@@ -1,4 +1,4 @@
-"""Predictors of the package as plain estimators: what is trained on the columns that a method has selected."""
+"""What is trained on the columns that a method has selected, to judge the selection by its predictions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,71 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import ClassifierTags, RegressorTags, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from threadpoolctl import threadpool_limits
 
-from ngp._types import AnyArray
+from ngp._types import AnyArray, FloatArray
 from ngp.groups import make_groups
+from ngp.losses import probabilities
 from ngp.predictors.base import scorer_at
 from ngp.predictors.resolve import resolve_predictor
 from ngp.problem import make_problem
 
-__all__ = ["PredictorEstimator"]
+__all__ = ["DOWNSTREAM", "PredictorEstimator", "downstream_estimator"]
+
+DOWNSTREAM = ("ridge", "random-forest", "ssfn")
+PENALTIES = np.logspace(-3, 3, 13)
+# Folds by which a predictor finds its own size.
+FOLDS = 5
+
+
+def downstream_estimator(name: str, task: str, *, n_jobs: int | None = None, random_state: int | None = None) -> Any:
+    """Make one of the estimators that judge selections.
+
+    Parameters
+    ----------
+    name : {"ridge", "random-forest", "ssfn"}
+        Ridge regression (a ridge classifier for classes) on standardised columns, its penalty chosen by exact
+        leave-one-out; a random forest of 100 trees; or the network that is NGP's default.
+    task : {"regression", "classification"}
+        What y is.
+    n_jobs : int or None
+        Trees that grow in parallel.
+    random_state : int or None
+        Seed.
+
+    Returns
+    -------
+    scikit-learn estimator
+
+    Examples
+    --------
+    >>> downstream_estimator("random-forest", "regression", random_state=0)
+    RandomForestRegressor(random_state=0)
+    """
+    classes = task == "classification"
+    if name == "ridge":
+        return make_pipeline(StandardScaler(), (RidgeClassifierCV if classes else RidgeCV)(alphas=PENALTIES))
+    if name == "random-forest":
+        forest = RandomForestClassifier if classes else RandomForestRegressor
+        return forest(n_estimators=100, n_jobs=n_jobs, random_state=random_state)
+    if name == "ssfn":
+        return PredictorEstimator("ssfn", task=task, random_state=random_state)
+    raise ValueError(f"{name!r} is no downstream predictor: use one of {', '.join(DOWNSTREAM)}.")
+
+
+def _predicts_classes(estimator: PredictorEstimator) -> bool:
+    check_is_fitted(estimator)
+    if estimator.task_ != "classification":
+        raise AttributeError("predict_proba is for classes, and this estimator was fitted to a regression.")
+    return True
 
 
 class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
@@ -30,6 +84,15 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
         What y is.
     random_state : int, RandomState or None, default=None
         Seed of folds and weights.
+
+    Attributes
+    ----------
+    predictor_ : FittedPredictor
+        The trained predictor.
+    task_ : str
+        "regression" or "classification".
+    classes_ : array
+        The classes, for classification.
 
     Examples
     --------
@@ -60,7 +123,9 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         """
-        X, y = validate_data(self, X, y, multi_output=True)
+        X, y = validate_data(self, X, y, multi_output=True, ensure_min_samples=2)
+        if self.task == "classification" and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         predictor = resolve_predictor(self.predictor)
         problem = make_problem(
@@ -68,15 +133,24 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
             y,
             groups=make_groups(None, X.shape[1]),
             task=self.task,
+            cv=min(FOLDS, len(X)),
             classification_loss=getattr(predictor, "classification_loss", "squared_error"),
             random_state=seed,
         )
         scorer = predictor.bind(problem, random_state=seed, n_jobs=None, dtype="float32", device="auto")
         with threadpool_limits(1, user_api="blas"):
             self.predictor_ = scorer_at(scorer, 1).fit(np.arange(X.shape[1]))
-        self.classes_ = problem.classes
+        self.task_ = "regression" if problem.classes is None else "classification"
+        self.__dict__.pop("classes_", None)
+        if problem.classes is not None:
+            self.classes_ = problem.classes
         self._single_output = y.ndim == 1
         return self
+
+    def _predict_coded(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        coded: FloatArray = self.predictor_.predict(validate_data(self, X, reset=False))
+        return coded
 
     def predict(self, X: Any) -> AnyArray:
         """Predict values or classes.
@@ -86,11 +160,46 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (n_samples, n_features)
             Numbers.
         """
-        check_is_fitted(self)
-        coded = self.predictor_.predict(validate_data(self, X, reset=False))
-        if self.classes_ is None:
+        coded = self._predict_coded(X)
+        if self.task_ == "regression":
             return coded[:, 0] if self._single_output else coded
         labels: AnyArray = self.classes_[
             coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
         ]
         return labels
+
+    @available_if(_predicts_classes)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities, of shape (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers.
+        """
+        return probabilities(self._predict_coded(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy of the predicted classes, or R² of the predicted values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers.
+        y : array-like
+            The truth.
+        """
+        predictions = self.predict(X)
+        return float((accuracy_score if self.task_ == "classification" else r2_score)(y, predictions))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        task = getattr(self, "task_", self.task)
+        if task == "classification":
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+            tags.target_tags.multi_output = False
+        elif task == "regression":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags

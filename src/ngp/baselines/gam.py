@@ -26,7 +26,9 @@ class GAM(Baseline):
 
     Each column has a cubic spline; all are fitted together by ridge regression, whose penalty is chosen by exact
     leave-one-out. The importance of a column is the standard deviation of its curve over the samples (the root of
-    the variances summed over outputs). Made of scikit-learn's ``SplineTransformer`` and ``RidgeCV``.
+    the variances summed over outputs). Made of scikit-learn's ``SplineTransformer`` and ``RidgeCV``. The knots are
+    evenly spaced from the smallest value of a column to the largest, so that an outlier far off takes the bends away
+    from all others: clip it first.
 
     Parameters
     ----------
@@ -84,8 +86,8 @@ class GAM(Baseline):
         return SplineTransformer(n_knots=self.n_splines - DEGREE + 1, degree=DEGREE)
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
-        splines = self._splines().fit_transform(data.X)
-        ridge = RidgeCV(alphas=PENALTIES).fit(splines, data.targets)
+        splines = self._splines().fit_transform(data.standardised)
+        ridge = RidgeCV(alphas=PENALTIES).fit(splines, data.scaled_targets)
         self.penalty_ = float(ridge.alpha_)
         curves = splines.reshape(len(splines), -1, self.n_splines)
         weights = np.atleast_2d(ridge.coef_).reshape(-1, curves.shape[1], self.n_splines)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import linear_model
 from sklearn.linear_model import RidgeClassifierCV
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -17,6 +18,8 @@ from ngp._types import FloatArray
 from ngp.baselines.base import Baseline, TrainingData
 
 __all__ = ["Lasso", "LassoCV"]
+
+N_FOLDS = 5
 
 
 class Lasso(Baseline):
@@ -74,7 +77,9 @@ class Lasso(Baseline):
 
     def _model(self, several: bool) -> Any:
         if self.alpha == "cv":
-            return linear_model.MultiTaskLassoCV() if several else linear_model.LassoCV()
+            # Shuffled, because rows often come sorted by y. The same folds each time: there is no seed to give.
+            folds = KFold(N_FOLDS, shuffle=True, random_state=0)
+            return (linear_model.MultiTaskLassoCV if several else linear_model.LassoCV)(cv=folds)
         return (linear_model.MultiTaskLasso if several else linear_model.Lasso)(alpha=self.alpha)
 
     def own_estimator(self) -> Any:
@@ -84,6 +89,10 @@ class Lasso(Baseline):
         return make_pipeline(StandardScaler(), model)
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
+        if self.alpha == "cv" and len(data.X) < N_FOLDS:
+            raise ValueError(
+                f"alpha='cv' needs at least {N_FOLDS} samples, and X has {len(data.X)}: give alpha as a number."
+            )
         several = self._several = data.targets.shape[1] > 1
         model = self._model(several)
         model.fit(data.standardised, data.targets if several else data.targets[:, 0])

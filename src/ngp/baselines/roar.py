@@ -147,9 +147,7 @@ class ROAR(Elimination):
     A feature's worth is the rise of the loss on rows that were held out when its values are replaced by their mean,
     without retraining; only then the least useful features leave and the predictor is trained anew. So it needs one
     training a step and fold, where `ngp.baselines.DropOneOut` needs one for each feature, but a feature that others
-    could stand in for looks more useful than it is. The features are eliminated until none is left; the validation
-    loss along the way says where it would have been right to stop: at the smallest set whose loss is within one
-    standard error of the lowest.
+    could stand in for looks more useful than it is. The features are eliminated until none is left.
 
     Parameters
     ----------
@@ -161,9 +159,10 @@ class ROAR(Elimination):
         How sets of features are judged, as in `ngp.NeuralGreedyPursuit`.
     n_features_to_select : int, float or None, default=None
         The last so many features, or the last share of them; None leaves the choice to `threshold`.
-    threshold : float or None, default=None
-        Features whose importance, normalised to sum one, is above this are selected; None leaves the choice to the
-        validation loss.
+    threshold : float or None, default=0.01
+        Features whose importance, normalised to sum one, is above this are selected: the rule of the paper. None
+        leaves the choice to the validation loss: the smallest set whose loss is within one standard error of the
+        lowest. That keeps more, since the loss of a set is optimistic where it was chosen from many by the same rows.
     task : {"auto", "regression", "classification"}, default="auto"
         What y is.
     n_jobs : int or None, default=None
@@ -197,7 +196,7 @@ class ROAR(Elimination):
         step: int | float = 0.1,
         cv: Any = 5,
         n_features_to_select: int | float | None = None,
-        threshold: float | None = None,
+        threshold: float | None = 0.01,
         task: str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ngp.compute.stacks import StackedNetwork
     from ngp.compute.training import Inputs, Targets
 
-__all__ = ["NetworkPredictor", "NetworkScorer"]
+__all__ = ["NetworkPredictor", "NetworkScorer", "one_torch_thread"]
 
 # Numbers in the layers of the networks that are trained together: what stays in the cache of a core, or a share of
 # the free memory of a GPU (four bytes each, and several times as many for gradients and what autograd keeps).
@@ -132,7 +132,7 @@ class NetworkScorer(ABC):
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
         selected = np.asarray(selected, dtype=np.intp)
-        with _one_torch_thread():
+        with one_torch_thread():
             task = _Step(self, selected, self.config.epochs, warm=self.config.warm_start)
             order = np.argsort(candidates.sizes, kind="stable")  # so that candidates of one size are together
             length = self._chunk_length(len(candidates), len(selected) + int(candidates.sizes.max()))
@@ -226,7 +226,7 @@ class NetworkScorer(ABC):
     def fit(self, selected: IntArray) -> NetworkPredictor:
         """Train the final predictor on all rows that may train."""
         selected = np.asarray(selected, dtype=np.intp)
-        with _one_torch_thread():
+        with one_torch_thread():
             epochs = self._refit_epochs(selected)
             modules = tuple(self._final_module(selected, epochs, draw) for draw in range(self.config.n_draws))
         return NetworkPredictor(self.reader(selected), modules, self.problem.loss, *self.target_scales)
@@ -286,7 +286,7 @@ class _Step:
 
 
 @contextmanager
-def _one_torch_thread() -> Iterator[None]:
+def one_torch_thread() -> Iterator[None]:
     """Tasks run side by side, each in a thread of its own: torch needs no more of them."""
     import torch
 

@@ -1,0 +1,172 @@
+"""DeepLIFT + SHAP: contributions of the columns to the outputs of a trained network."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.baselines.base import Baseline, TrainingData
+from ngp.baselines.downstream import PredictorEstimator
+from ngp.compute.devices import require_torch
+from ngp.groups import make_groups
+from ngp.predictors.cnn import CNN
+from ngp.predictors.mlp import MLP
+from ngp.predictors.networks import NetworkPredictor, one_torch_thread
+from ngp.problem import make_problem
+
+__all__ = ["DeepLIFT"]
+
+
+class DeepLIFT(Baseline):
+    """Rate each column by its DeepLIFT contributions to the outputs of a network that is trained on all columns.
+
+    Random samples are explained: their contributions (see `ngp.compute.deeplift`) are measured from other random
+    samples and averaged over those, which approximates Shapley values, as in shap's ``DeepExplainer``. The importance
+    of a column is the absolute value of that, summed over the explained samples and the outputs. Outputs are values,
+    or the scores of the classes before any softmax; where a predictor has several networks, their contributions are
+    averaged too.
+
+    Parameters
+    ----------
+    predictor : {"mlp", "cnn"}, `ngp.predictors.MLP` or `ngp.predictors.CNN`, default="mlp"
+        The network and its training. It is trained once, for `refit_epochs` of the predictor, or for its `epochs`
+        where that is ``"auto"``: the paper trains for a fixed number too, and to search for the best one would take
+        more than ten times as long. For a CNN, features are the pixels of images; constant ones are zero for it.
+    n_background : int, default=100
+        Number of samples that the explained ones are compared with; all where X has fewer.
+    n_explained : int, default=100
+        Number of samples that are explained; all where X has fewer.
+    n_features_to_select : int, float or None, default=None
+        The best so many features, or the best share of them; None leaves the choice to `threshold`.
+    threshold : float, default=0.01
+        Features whose importance, normalised to sum one, is above this are selected: the rule of the paper.
+    task : {"auto", "regression", "classification"}, default="auto"
+        What y is.
+    random_state : int, RandomState or None, default=None
+        Seed of the training and of the samples.
+
+    Attributes
+    ----------
+    importances_ : float array of shape (n_features_in_,)
+        They sum to one.
+    support_ : bool array of shape (n_features_in_,)
+        The selected features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> DeepLIFT(n_features_to_select=1, random_state=0).fit(X, X[:, 2] ** 2).get_support(indices=True)
+    array([2])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Baseline._parameter_constraints,
+        "predictor": [StrOptions({"mlp", "cnn"}), MLP, CNN],
+        "n_background": [Interval(Integral, 1, None, closed="left")],
+        "n_explained": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        predictor: str | MLP | CNN = "mlp",
+        n_background: int = 100,
+        n_explained: int = 100,
+        n_features_to_select: int | float | None = None,
+        threshold: float = 0.01,
+        task: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.predictor = predictor
+        self.n_background = n_background
+        self.n_explained = n_explained
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.task = task
+        self.random_state = random_state
+
+    def own_estimator(self) -> Any:
+        """Make a network of the same kind; one for images takes the selected pixels, and puts zeros for the others."""
+        check_is_fitted(self)
+        estimator = PredictorEstimator(self.predictor, task=self.task_, random_state=self.random_state)
+        if not isinstance(self._network(), CNN):
+            return estimator
+        places = {"places": self.get_support(indices=True), "n_pixels": self.n_features_in_}
+        return make_pipeline(FunctionTransformer(_in_place, kw_args=places), estimator)
+
+    def _network(self) -> MLP | CNN:
+        """The predictor as it is trained here."""
+        names = {"mlp": MLP, "cnn": CNN}
+        network: MLP | CNN = names[self.predictor]() if isinstance(self.predictor, str) else clone(self.predictor)
+        if network.refit_epochs == "auto":
+            network.refit_epochs = network.epochs
+        return network
+
+    def _column_importances(self, data: TrainingData) -> FloatArray:
+        require_torch("DeepLIFT")
+        network = self._network()
+        with one_torch_thread():  # the work comes in small pieces, which more threads only slow down
+            if isinstance(network, CNN):
+                by_pixel = self._input_importances(network, _images(data), data.origin, data)
+                return np.moveaxis(by_pixel, 0, -1).reshape(-1)[data.origin]  # channels come last in X
+            columns = np.arange(data.X.shape[1])
+            return self._input_importances(network, data.standardised, columns, data)
+
+    def _input_importances(
+        self, network: MLP | CNN, X: FloatArray, columns: IntArray, data: TrainingData
+    ) -> FloatArray:
+        """Importance of each input of a network that is trained on some columns."""
+        import torch
+
+        from ngp.compute.deeplift import attributions
+
+        trained = self._train(network, X, columns, data)
+        rng = np.random.default_rng(data.seed)
+        sizes = self.n_explained, self.n_background
+        # All inputs of the networks are columns, shifted, scaled and clipped one by one: that doesn't change what
+        # they contribute.
+        samples = [torch.from_numpy(trained.reader(X[rng.permutation(len(X))[:size]])) for size in sizes]
+        contributions = torch.stack([attributions(module, *samples) for module in trained.modules]).double().mean(dim=0)
+        importances: FloatArray = contributions.abs().sum(dim=(0, 1)).numpy()
+        if not np.isfinite(importances).all():
+            raise ValueError(f"predictor={self.predictor!r} diverged in training: give one with a lower learning_rate.")
+        return importances
+
+    def _train(self, network: MLP | CNN, X: FloatArray, columns: IntArray, data: TrainingData) -> NetworkPredictor:
+        from ngp.compute.deeplift import explainable_layers
+
+        problem = make_problem(
+            X,
+            data.scaled_targets if data.classes is None else data.y,
+            groups=make_groups(None, X.shape[1]),
+            task=self.task_,
+            cv=2,  # of no effect, since nothing is chosen
+            classification_loss=network.classification_loss,
+            random_state=data.seed,
+        )
+        scorer = network.bind(problem, random_state=data.seed)
+        explainable_layers(scorer.module(len(columns), len(columns), 0))  # complains before the training
+        return scorer.fit(columns)
+
+
+def _images(data: TrainingData) -> FloatArray:
+    """All pixels in their places, and zeros where they don't vary."""
+    if len(np.unique(data.origin)) < len(data.origin):
+        raise ValueError("predictor=CNN takes features for pixels, and X has category columns: use predictor='mlp'.")
+    return _in_place(data.X / np.abs(data.X).max(), data.origin, data.n_features)
+
+
+def _in_place(X: AnyArray, places: IntArray, n_pixels: int) -> FloatArray:
+    pixels = np.zeros((len(X), n_pixels))
+    pixels[:, places] = X
+    return pixels

@@ -1,0 +1,145 @@
+"""Permutation importances: how much worse a model predicts when a column is shuffled."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import train_test_split
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import check_is_fitted
+
+from ngp._types import FloatArray, IntArray
+from ngp.baselines.base import Baseline, TrainingData
+
+__all__ = ["PermutationImportance", "held_out_rows"]
+
+
+class PermutationImportance(Baseline):
+    """Rate each column by how much the score on held-out samples falls when the column is shuffled.
+
+    scikit-learn's ``permutation_importance`` with the estimator's own score: R² for values (the mean over several
+    outputs), the share of right answers for classes. Importances below zero count as zero.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator or None, default=None
+        What is trained; None means a random forest of 100 trees.
+    test_size : float, default=0.25
+        Share of the samples that is held out; stratified for classes.
+    n_repeats : int, default=10
+        How often each column is shuffled.
+    n_features_to_select : int, float or None, default=None
+        The best so many features, or the best share of them; None leaves the choice to `threshold`.
+    threshold : float, default=0.01
+        Features whose importance, normalised to sum one, is above this are selected: the rule of the paper.
+    task : {"auto", "regression", "classification"}, default="auto"
+        What y is.
+    n_jobs : int or None, default=None
+        Columns that are shuffled in parallel.
+    random_state : int, RandomState or None, default=None
+        Seed of the held-out samples, the forest and the shuffling.
+
+    Attributes
+    ----------
+    importances_ : float array of shape (n_features_in_,)
+        They sum to one.
+    support_ : bool array of shape (n_features_in_,)
+        The selected features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> PermutationImportance(random_state=0).fit(X, 3 * X[:, 2] - X[:, 0]).get_support(indices=True)
+    array([0, 2])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Baseline._parameter_constraints,
+        "estimator": [HasMethods(["fit", "predict", "score"]), None],
+        "test_size": [Interval(Real, 0, 1, closed="neither")],
+        "n_repeats": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        estimator: Any = None,
+        test_size: float = 0.25,
+        n_repeats: int = 10,
+        n_features_to_select: int | float | None = None,
+        threshold: float = 0.01,
+        task: str = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.test_size = test_size
+        self.n_repeats = n_repeats
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.task = task
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def own_estimator(self) -> Any:
+        """Make an estimator like the one whose columns were shuffled."""
+        check_is_fitted(self)
+        return self._make_estimator(self.random_state)
+
+    def _make_estimator(self, random_state: int | np.random.RandomState | None) -> Any:
+        if self.estimator is not None:
+            return clone(self.estimator)
+        forest = RandomForestRegressor if self.task_ == "regression" else RandomForestClassifier
+        return forest(random_state=random_state)
+
+    def _column_importances(self, data: TrainingData) -> FloatArray:
+        train, test = held_out_rows(data, self.test_size, "PermutationImportance")
+        if len(test) < 2:
+            raise ValueError(
+                f"test_size={self.test_size} holds out {len(test)} of {len(data.X)} samples, "
+                "but a score needs two at least: give a larger share."
+            )
+        estimator = self._make_estimator(data.seed).fit(data.X[train], data.y[train])
+        fall = permutation_importance(
+            estimator,
+            data.X[test],
+            data.y[test],
+            n_repeats=self.n_repeats,
+            n_jobs=self.n_jobs,
+            random_state=data.seed,
+        )
+        importances: FloatArray = np.maximum(fall.importances_mean, 0)
+        return importances
+
+
+def held_out_rows(data: TrainingData, share: float, what: str) -> tuple[IntArray, IntArray]:
+    """Rows to train on and rows held out, chosen at random, from each class its share.
+
+    Parameters
+    ----------
+    data : TrainingData
+        With the seed.
+    share : float
+        Of the samples, to be held out.
+    what : str
+        The method, for the error message.
+    """
+    labels = None if data.classes is None else data.y
+    try:
+        train, test = train_test_split(
+            np.arange(len(data.X)), test_size=share, stratify=labels, random_state=data.seed
+        )
+    except ValueError:
+        raise ValueError(
+            f"{what} holds out {share:.0%} of the samples, some of each class: {len(data.X)} samples are too few "
+            "for that, so give more, or drop rare classes."
+        ) from None
+    return train, test

@@ -1,0 +1,320 @@
+"""Methods side by side on the same folds: `compare`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_random_state, check_X_y
+
+from ngp._types import AnyArray, BoolArray
+from ngp.baselines import registry
+from ngp.baselines.base import require
+from ngp.baselines.downstream import DOWNSTREAM, downstream_estimator
+from ngp.columns import ColumnEncoder, briefly_refused_gaps
+from ngp.problem import _resolve_scoring, code_targets, detect_task
+from ngp.selector import NeuralGreedyPursuit
+from ngp.trial import Trial, Workplace, distinct
+from ngp.validation import make_rounds
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["compare", "summarise"]
+
+# Columns of the table of folds that are no scores.
+FACTS = ("method", "fold", "status", "n_features", "n_selected", "seconds", "selected", "warnings")
+
+
+def compare(
+    X: Any,
+    y: Any,
+    methods: Any = None,
+    *,
+    k: int | float | None = None,
+    cv: Any = 5,
+    downstream: Any = ("own", *DOWNSTREAM),
+    scoring: str | Callable[..., float] | None = None,
+    task: str = "auto",
+    max_time: float | None = None,
+    per_fold: bool = False,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    random_state: int | np.random.RandomState | None = None,
+) -> DataFrame:
+    """Compare methods of feature selection by what can be predicted from the features that they select.
+
+    In each fold every method selects on the training rows. Then the same predictors are trained on the selected
+    columns of these rows, and judged on the rest. A method that fails or runs out of its time is a row that says so.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Numbers; a pandas or polars data frame may hold category columns too.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Targets.
+    methods : None, name, selector, list of those, or mapping of labels to those, default=None
+        Names are ``"ngp"``, ``"all"`` (no selection, for reference) and the keys of `ngp.baselines.registry`; None
+        takes all of them. Anything with ``fit`` and ``get_support`` is a selector: it is cloned and taken as it is.
+    k : int, float or None, default=None
+        Number or share of the features to be selected by the methods that are given by name, and by selectors whose
+        ``n_features_to_select`` is None. None leaves it to each method's own rule.
+    cv : int, float, "loo", splitter or splits, default=5
+        Folds: as in `ngp.NeuralGreedyPursuit`. All methods get the same.
+    downstream : name, estimator, list of those, or mapping of labels to those
+        What is trained on the selected columns: ``"own"`` is the method's own predictor, where it has one;
+        ``"ridge"``, ``"random-forest"`` and ``"ssfn"`` are those of `ngp.baselines.downstream`. Others are
+        scikit-learn estimators. Where nothing was selected, a constant is predicted.
+    scoring : str, callable or None, default=None
+        A scikit-learn scorer; None is the accuracy for classes and R² for numbers.
+    task : {"auto", "regression", "classification"}, default="auto"
+        What y is.
+    max_time : float or None, default=None
+        Seconds for each method, all folds together, selection and predictors. The methods then run in a process of
+        their own, which is killed when the time is over. Without a limit they run in this process.
+    per_fold : bool, default=False
+        Whether to return a row for each method and fold, from which `ngp.comparison.summarise` makes the other table.
+    n_jobs : int or None, default=None
+        Handed to the methods and predictors that are given by name. Methods run one after the other, so that their
+        times can be compared.
+    verbose : int, default=0
+        Whether to print a line for each method and fold.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds, and of the methods and predictors that are given by name.
+
+    Returns
+    -------
+    pandas DataFrame
+        One row per method, in the order given, with the columns
+
+        - ``status``: "ok", or what went wrong; a row that isn't ok on all folds has no mean scores, because they
+          would come from other folds than those of the other methods;
+        - ``n_selected``: number of features, mean over the folds;
+        - a column per downstream predictor, and the same with ``_std``: mean and standard deviation over the folds;
+        - ``seconds``: time of the selection, mean over the folds;
+        - ``agreement``: how similar the selections of the folds are, corrected for chance: 1 if they are all the
+          same, about 0 if they are random [1]_; missing where there is no choice, as for ``"all"``;
+        - ``selected``: the features that more than half of the folds select, as names or column numbers;
+        - ``warnings``: what the methods and predictors warned about.
+
+    References
+    ----------
+    .. [1] S. Nogueira, K. Sechidis, G. Brown, "On the Stability of Feature Selection Algorithms", Journal of Machine
+       Learning Research 18(174), 2018.
+
+    Examples
+    --------
+    >>> from ngp import compare
+    >>> from ngp.datasets import make_gravitation
+    >>> X, y, truth = make_gravitation(200, random_state=0)
+    >>> table = compare(X, y, ["ngp", "lasso"], k=3, cv=3, downstream=["own", "ridge"], random_state=0)
+    >>> table[["status", "own", "own_std", "ridge", "ridge_std", "agreement", "selected"]].round(3)
+           status    own  own_std  ridge  ridge_std  agreement   selected
+    method
+    ngp        ok  0.999    0.001    0.9      0.007        1.0  [0, 1, 2]
+    lasso      ok  0.899    0.007    0.9      0.007        1.0  [0, 1, 2]
+    """
+    require("pandas", "ngp.compare")
+    from pandas import DataFrame
+
+    X, y, task, encoder = _checked_data(X, y, task)
+    _check_numbers(k, max_time, encoder.n_features_in_)
+    seed = random_state if isinstance(random_state, Integral) else check_random_state(random_state).randint(2**31 - 1)
+    settings = {"n_features_to_select": k, "task": task, "n_jobs": n_jobs, "random_state": int(seed)}
+    trial = _make_trial(X, y, encoder, cv, downstream, scoring, settings)
+    methods = list(_known_methods()) if methods is None else methods
+    selectors = _labelled("methods", methods, lambda given: _make_selector(given, settings))
+    rows = []
+    with Workplace(max_time) as workplace:
+        for label, selector in selectors.items():
+            workplace.start_clock()
+            for fold in range(len(trial.folds)):
+                found = workplace.run(trial, selector, fold)
+                rows.append({"method": label, "fold": fold, "n_features": trial.n_features, **found})
+                if verbose:
+                    _print_row(rows[-1], len(trial.folds), trial.predictors)
+    folds = DataFrame(rows, columns=[*FACTS[:5], *trial.predictors, *FACTS[5:]])
+    folds = folds.astype(dict.fromkeys(["n_selected", *trial.predictors, "seconds"], float))
+    folds.attrs["scoring"] = trial.scoring  # for the axis of the plot
+    return folds if per_fold else summarise(folds)
+
+
+def summarise(folds: DataFrame) -> DataFrame:
+    """Make the table with a row per method from the one with a row per method and fold.
+
+    Parameters
+    ----------
+    folds : pandas DataFrame
+        What `ngp.compare` returns with ``per_fold=True``.
+    """
+    from pandas import DataFrame
+
+    scores = [column for column in folds.columns if column not in FACTS]
+    rows = {}
+    for label, part in folds.groupby("method", sort=False):
+        chosen = part["selected"].dropna().tolist()
+        row = {"status": _common_status(part["status"].tolist()), "n_selected": part["n_selected"].mean()}
+        for name in scores:
+            row |= {name: part[name].mean(skipna=False), f"{name}_std": part[name].std(skipna=False)}
+        row["seconds"] = part["seconds"].mean()
+        row["agreement"] = _agreement(chosen, part["n_features"].iloc[0])
+        often = Counter(feature for features in chosen for feature in features)
+        row["selected"] = [feature for feature, times in often.most_common() if times > len(chosen) / 2]
+        row["warnings"] = distinct(text for texts in part["warnings"].dropna() for text in texts)
+        rows[label] = row
+    table = DataFrame.from_dict(rows, orient="index").rename_axis("method")
+    table.attrs.update(folds.attrs)
+    return table
+
+
+def _common_status(statuses: Sequence[str]) -> str:
+    bad = [status for status in statuses if status != "ok"]
+    if not bad or len(bad) == len(statuses):
+        return statuses[0]
+    return f"{bad[0]} ({len(bad)} of {len(statuses)} folds missing)"
+
+
+def _agreement(selections: Sequence[Sequence[Any]], n_features: int) -> float:
+    """Nogueira's stability: one minus the variance of the selections over that of random ones of the same size."""
+    n_selected = sum(map(len, selections))
+    if len(selections) < 2 or n_selected in (0, len(selections) * n_features):
+        return float("nan")
+    shares = np.array(list(Counter(feature for chosen in selections for feature in chosen).values())) / len(selections)
+    variance = (shares * (1 - shares)).sum() / n_features * len(selections) / (len(selections) - 1)
+    share = n_selected / len(selections) / n_features
+    return float(1 - variance / (share * (1 - share)))
+
+
+class AllFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """No selection: what the others are held against."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Look how many features there are.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_samples, n_features)
+            Anything.
+        y : object
+            Not used.
+        """
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def _get_support_mask(self) -> BoolArray:
+        return np.ones(self.n_features_in_, dtype=bool)
+
+
+def _known_methods() -> dict[str, Any]:
+    return {"all": AllFeatures, "ngp": NeuralGreedyPursuit, **registry}
+
+
+def _make_selector(given: Any, settings: dict[str, Any]) -> Any:
+    """Make a selector of a name, with those settings that it knows, or of a configured one."""
+    if isinstance(given, str):
+        known = _known_methods()
+        if given not in known:
+            raise ValueError(f"methods has {given!r}, which is unknown: use one of {', '.join(known)}.")
+        method = known[given]
+        return method(**{name: settings[name] for name in method._get_param_names() if name in settings})
+    if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "get_support")):
+        raise TypeError(f"methods has {given!r}, which is no selector: give names, or objects with get_support.")
+    selector, number = clone(given), "n_features_to_select"
+    if selector.get_params().get(number, 0) is None:
+        selector.set_params(**{number: settings[number]})
+    return selector
+
+
+def _make_predictor(given: Any, settings: dict[str, Any]) -> Any:
+    """Make an estimator of a name or of a configured one; ``"own"`` stays what it is."""
+    if isinstance(given, str) and given in DOWNSTREAM:
+        return downstream_estimator(given, **{name: settings[name] for name in ("task", "n_jobs", "random_state")})
+    estimator = not isinstance(given, type) and hasattr(given, "fit") and hasattr(given, "predict")
+    if estimator or (isinstance(given, str) and given == "own"):
+        return given
+    raise ValueError(
+        f"downstream has {given!r}, which predicts nothing: use own, {', '.join(DOWNSTREAM)} or estimators."
+    )
+
+
+def _labelled(parameter: str, given: Any, make: Callable[[Any], Any]) -> dict[str, Any]:
+    """Make something of each member of what the user gave, by its label: its name, its class, or as the user says."""
+    if isinstance(given, str) or hasattr(given, "fit"):
+        given = [given]
+    if isinstance(given, Mapping):
+        pairs = list(given.items())
+    elif isinstance(given, Iterable):
+        pairs = [(each if isinstance(each, str) else type(each).__name__, each) for each in given]
+    else:
+        raise TypeError(f"{parameter}={given!r} is neither a list nor a mapping: give one of them.")
+    if not pairs:
+        raise ValueError(f"{parameter} is empty: give at least one.")
+    made = {}
+    for label, each in pairs:
+        if label in made:
+            raise ValueError(f"{parameter} has two of the name {label!r}: give a mapping with labels of your own.")
+        made[label] = make(each)
+    return made
+
+
+def _checked_data(X: Any, y: Any, task: str) -> tuple[Any, AnyArray, str, ColumnEncoder]:
+    """X as an array or a data frame, y as classes or as floats, which of these it is, and the columns of X."""
+    if task not in ("auto", "regression", "classification"):
+        raise ValueError(f"task={task!r} is unknown: use 'auto', 'regression' or 'classification'.")
+    X = X if hasattr(X, "columns") else np.asarray(X)
+    encoder = ColumnEncoder().fit(X)
+    with briefly_refused_gaps():
+        _, y = check_X_y(encoder.transform(X), y, multi_output=True, ensure_min_samples=2)
+    task = detect_task(y) if task == "auto" else task
+    targets, classes = code_targets(y, task)
+    y = targets if classes is None else y
+    return X, y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y, task, encoder
+
+
+def _make_trial(
+    X: Any, y: AnyArray, encoder: ColumnEncoder, cv: Any, downstream: Any, scoring: Any, settings: dict[str, Any]
+) -> Trial:
+    classes = settings["task"] == "classification"
+    if scoring is None:
+        scoring = "accuracy" if classes else "r2"
+    predictors = _labelled("downstream", downstream, lambda given: _make_predictor(given, settings))
+    taken = {*FACTS, "agreement", *(f"{label}_std" for label in predictors)}
+    if clash := taken.intersection(predictors):
+        raise ValueError(f"downstream has the label {clash.pop()!r}, which is a column of the table: choose another.")
+    rounds = make_rounds(cv, X, y, classification=classes, random_state=settings["random_state"])
+    return Trial(
+        X=X,
+        y=y,
+        names=encoder.feature_names_,
+        n_features=encoder.n_features_in_,
+        folds=[(np.sort(part.training(f)), part.validation(f)) for part in rounds for f in range(part.n_folds)],
+        classes=classes,
+        scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
+        scorer=_resolve_scoring(scoring, "auto"),
+        predictors=predictors,
+    )
+
+
+def _check_numbers(k: Any, max_time: Any, n_features: int) -> None:
+    whole = isinstance(k, Integral) and not isinstance(k, bool)
+    share = isinstance(k, Real) and not isinstance(k, Integral)
+    if not (k is None or (whole and k >= 1) or (share and 0 < float(k) <= 1)):
+        raise ValueError(f"k={k!r} is no number of features: give a whole number, a share up to 1.0, or None.")
+    if whole and k > n_features:
+        raise ValueError(f"k={k} is more than the {n_features} features of X: give at most {n_features}.")
+    if max_time is not None and not (isinstance(max_time, Real) and float(max_time) > 0):
+        raise ValueError(f"max_time={max_time!r} is no time limit: give seconds above 0, or None.")
+
+
+def _print_row(row: dict[str, Any], n_folds: int, predictors: Iterable[str]) -> None:
+    text = f"[ngp] {row['method']:<16} fold {row['fold'] + 1} of {n_folds}"
+    if row["status"] != "ok":
+        print(f"{text}  {row['status']}")
+        return
+    scores = "".join(f"  {name} {row[name]:.3f}" for name in predictors if row.get(name) is not None)
+    print(f"{text}  {row['n_selected']} selected  {row['seconds']:.1f} s{scores}")

@@ -1,0 +1,166 @@
+"""Plot of a comparison of methods; matplotlib is only imported when something is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ngp._types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+__all__ = ["plot_comparison"]
+
+# Colours that colour-blind readers can tell apart (Okabe and Ito), each with a shape of its own, and greys.
+LOOKS = (
+    ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "D"), ("#CC79A7", "^"), ("#E69F00", "v"), ("#56B4E9", "P"),
+)  # fmt: skip
+DARK, MIDDLE, FAINT = "#707070", "#D8D8D8", "#F2F2F2"
+LONGEST_LABEL, LONGEST_STATUS = 32, 72
+# Height of a row that is taken by the marks of its predictors.
+SPREAD = 0.8
+# Scores so many times as far below the median as the best one is above it are held at the edge of the picture.
+OUTLYING = 10.0
+NAMES = {"r2": "R²"}
+FIGURE_SPACE = "\u2007"  # as wide as a digit
+
+
+def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Plot the scores of methods side by side.
+
+    A row per method, a mark per downstream predictor; the bars are one standard deviation over the folds. On the
+    right: how many features were selected, how long that took, and how well the folds agree. A method without
+    scores shows its status instead.
+
+    Parameters
+    ----------
+    table : pandas DataFrame
+        What `ngp.compare` returns; sort its rows as you like.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from ngp import compare
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> table = compare(X, y, ["ngp", "lasso"], cv=3, downstream=["ridge"], random_state=0)
+    >>> plot_comparison(table.sort_values("ridge", ascending=False)).get_xlabel()  # doctest: +SKIP
+    'R², mean ± standard deviation over the folds'
+    """
+    columns = list(getattr(table, "columns", ()))
+    predictors = [name for name in columns if f"{name}_std" in columns]
+    if not predictors or "status" not in columns or not len(table):
+        raise TypeError("table has no scores to plot: give what ngp.compare returns, one row per method.")
+    if ax is None:
+        ax = _new_axes(len(table), len(predictors))
+    _draw_bands(ax, len(table))
+    _draw_scores(ax, table, predictors)
+    _write_status(ax, table, predictors)
+    _label_rows(ax, table, predictors)
+    scoring = table.attrs.get("scoring", "score")
+    ax.set_xlabel(f"{NAMES.get(scoring, scoring)}, mean ± standard deviation over the folds")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, handletextpad=0.3, columnspacing=1.2)
+    return ax
+
+
+def _new_axes(n_rows: int, n_predictors: int) -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "plot_comparison needs matplotlib, which is not installed: run pip install neural-greedy-pursuit[plot]."
+        ) from error
+    height = 1.4 + n_rows * max(0.32, 0.1 + 0.11 * n_predictors)
+    return pyplot.subplots(figsize=(8.4, height), layout="constrained")[1]
+
+
+def _draw_bands(ax: Axes, n_rows: int) -> None:
+    for row in range(0, n_rows, 2):
+        ax.axhspan(row - 0.5, row + 0.5, color=FAINT, zorder=0, linewidth=0)
+    ax.set_ylim(n_rows - 0.5, -0.5)  # the first row on top
+    ax.grid(axis="x", color=MIDDLE, linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+def _draw_scores(ax: Axes, table: DataFrame, predictors: list[str]) -> None:
+    lowest = _lowest_shown(table[predictors].to_numpy(dtype=np.float64))
+    for i, name in enumerate(predictors):
+        color, shape = LOOKS[i % len(LOOKS)]
+        scores, spread = (table[column].to_numpy(dtype=np.float64) for column in (name, f"{name}_std"))
+        heights = np.arange(len(table)) + SPREAD * ((i + 0.5) / len(predictors) - 0.5)
+        shown = np.where(scores < lowest, np.nan, scores)
+        ax.errorbar(
+            shown, heights, xerr=np.nan_to_num(spread), fmt=shape, color=color, markersize=5, elinewidth=1.0, label=name
+        )
+        for row in np.flatnonzero(scores < lowest):
+            _write(ax, heights[row], f"◂ {scores[row]:.3g}", fontsize="x-small", color=color)
+
+
+def _lowest_shown(scores: FloatArray) -> float:
+    """The score at the left edge, where some lie so far below the others that these would be squeezed together."""
+    scores = scores[np.isfinite(scores)]
+    if not len(scores):
+        return -np.inf
+    middle = np.median(scores)
+    lowest = float(middle - OUTLYING * (scores.max() - middle))
+    return lowest if scores.min() < lowest < middle else -np.inf
+
+
+def _write_status(ax: Axes, table: DataFrame, predictors: list[str]) -> None:
+    """Say why a method has no scores, where they would be."""
+    for row, missing in enumerate(table[predictors].isna().all(axis=1)):
+        if missing:
+            text = _shortened(str(table["status"].iloc[row]), LONGEST_STATUS)
+            _write(ax, row, text, fontsize="small", color=DARK)
+
+
+def _write(ax: Axes, height: float, text: str, **look: Any) -> None:
+    """Write at the left edge; what is long may go on beyond the right one, where such a row has nothing."""
+    ax.text(0.01, height, text, transform=ax.get_yaxis_transform(), va="center", **look).set_in_layout(False)
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _label_rows(ax: Axes, table: DataFrame, predictors: list[str]) -> None:
+    """Write the methods on the left, what they selected on the right."""
+    rows, without = range(len(table)), table[predictors].isna().all(axis=1)
+    ax.set_yticks(rows, [_shortened(str(label), LONGEST_LABEL) for label in table.index])
+    ax.tick_params(axis="y", length=0)
+    for text, missing in zip(ax.get_yticklabels(), without, strict=True):
+        text.set_color(DARK if missing else "black")
+    right = ax.secondary_yaxis("right")
+    facts = zip(_facts(table), without, strict=True)
+    right.set_yticks(rows, ["" if missing else text for text, missing in facts])
+    right.tick_params(length=0, labelsize="small", labelcolor=DARK)
+    right.spines["right"].set_visible(False)
+
+
+def _facts(table: DataFrame) -> list[str]:
+    """Number of features, seconds and agreement of each row, and what went wrong."""
+    numbers = _padded(table["n_selected"], "{:.3g}")
+    seconds = _padded(table["seconds"], "{:.2f}")
+    facts = []
+    for row, (agreement, status) in enumerate(zip(table["agreement"], table["status"], strict=True)):
+        text = f"{numbers[row]} features, {seconds[row]} s"
+        text += f", agreement {agreement:.2f}" if np.isfinite(agreement) else ""
+        facts.append(text if status == "ok" else f"{text}\n{_shortened(status, LONGEST_LABEL)}")
+    return facts
+
+
+def _padded(values: Iterable[float], form: str) -> list[str]:
+    """Numbers of the same width; blanks where there are none."""
+    texts = [form.format(value) if np.isfinite(value) else "" for value in values]
+    width = max(map(len, texts))
+    return [text.rjust(width, FIGURE_SPACE) for text in texts]

@@ -1,0 +1,280 @@
+"""What every method of the registry must do, whoever wrote it; a new entry is tried without another line here."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+import ngp.baselines
+from ngp.baselines import registry
+from ngp.baselines.base import Baseline, best_features
+
+# Smaller than the defaults, where these take long.
+QUICK: dict[str, dict[str, Any]] = {
+    "random-forest": {"n_estimators": 20},
+}
+FIXED_NAMES = {"drop-one-out", "roar", "correlation", "lasso", "random-forest", "gam", "bart", "deeplift"}
+# None of them is needed before a method that uses it is fitted. (scikit-learn itself imports pandas where it can.)
+HEAVY = ["torch", "stochtree", "boruta", "lassonet", "feature_engine", "polars", "shap", "matplotlib", "numba"]
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(80, 6))
+X[:, 2] = 0.1
+GOOD, SECOND, CONSTANT = 1, 4, 2
+SIGNAL = X[:, GOOD] + 0.1 * rng.normal(size=80)
+TARGETS = {
+    "regression": SIGNAL,
+    "binary": np.where(SIGNAL > 0, "yes", "no"),
+    "classes": np.digitize(SIGNAL, [-0.5, 0.5]) * 10,
+    "outputs": np.column_stack([SIGNAL, X[:, SECOND] + 0.1 * rng.normal(size=80)]),
+}
+each_method = pytest.mark.parametrize("name", list(registry))
+each_kind = pytest.mark.parametrize("kind", list(TARGETS))
+pytestmark = pytest.mark.filterwarnings("ignore:X has constant features")
+
+
+def make(name: str, **settings: Any) -> Baseline:
+    method = registry[name]
+    seed = {"random_state": 0} if "random_state" in inspect.signature(method).parameters else {}
+    return method(**seed, **QUICK.get(name, {}), **settings)
+
+
+@cache
+def fitted(name: str, kind: str) -> Baseline:
+    """Fit once for all tests that only look."""
+    return make(name).fit(X, TARGETS[kind])
+
+
+def check_refusal(name: str, data: Any, target: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        make(name).fit(data, target)
+
+
+def test_names_that_others_rely_on_are_there() -> None:
+    assert set(registry) >= FIXED_NAMES
+
+
+def test_the_registry_cannot_be_changed() -> None:
+    assert isinstance(registry, Mapping)
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        registry["other"] = Baseline  # type: ignore[index]
+
+
+@each_method
+def test_a_method_is_a_selector_with_a_public_name(name: str) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", name)
+    method = registry[name]
+    assert issubclass(method, Baseline)
+    assert list(registry.values()).count(method) == 1
+    assert getattr(ngp.baselines, method.__name__) is method
+    assert method.__name__ in ngp.baselines.__all__
+
+
+@each_method
+def test_parameters_are_keywords_with_a_common_rule_for_choosing(name: str) -> None:
+    parameters = inspect.signature(registry[name]).parameters
+    assert all(parameter.kind == parameter.KEYWORD_ONLY for parameter in parameters.values())
+    assert {"n_features_to_select", "threshold", "task"} <= set(parameters)
+    assert parameters["n_features_to_select"].default is None
+    assert parameters["threshold"].default in (0.01, None)
+    assert parameters["task"].default == "auto"
+    if "random_state" in parameters:
+        assert parameters["random_state"].default is None
+
+
+@each_method
+@each_kind
+def test_importances_rate_all_features(name: str, kind: str) -> None:
+    selector = fitted(name, kind)
+    importances = selector.importances_
+    assert selector.task_ == ("regression" if kind in ("regression", "outputs") else "classification")
+    assert importances.shape == (6,)
+    assert importances.dtype == np.float64
+    assert (importances >= 0).all()
+    assert importances.sum() == pytest.approx(1)
+    ranking = np.argsort(-importances)
+    if kind == "outputs":
+        assert set(ranking[:2]) == {GOOD, SECOND}
+    else:
+        assert ranking[0] == GOOD
+
+
+@each_method
+@each_kind
+def test_some_features_are_selected_and_constant_ones_never(name: str, kind: str) -> None:
+    selector = fitted(name, kind)
+    support = selector.support_
+    assert support.dtype == bool
+    assert support.shape == (6,)
+    assert support[GOOD]
+    assert not support[CONSTANT]
+    assert selector.importances_[CONSTANT] == 0
+    if selector.threshold is not None:
+        np.testing.assert_array_equal(support, selector.importances_ > selector.threshold)
+    np.testing.assert_array_equal(selector.get_support(), support)
+    np.testing.assert_array_equal(selector.transform(X), X[:, support])
+    assert selector.get_feature_names_out().tolist() == [f"x{column}" for column in np.flatnonzero(support)]
+
+
+@each_method
+def test_the_best_of_them_where_so_many_are_asked_for(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "n_features_to_select=2 asks for 2 features, but only 1")
+        selector = make(name, n_features_to_select=2).fit(X, TARGETS["outputs"])
+    assert selector.support_.sum() == min(2, (selector.importances_ > 0).sum())
+    np.testing.assert_array_equal(selector.support_, best_features(selector.importances_, 2))
+    assert selector.support_[[GOOD, SECOND]].any()
+
+
+@each_method
+def test_more_features_than_there_are_cannot_be_had(name: str) -> None:
+    with pytest.raises(
+        ValueError, match="n_features_to_select=6 is more than the 5 features that vary: give at most 5"
+    ):
+        make(name, n_features_to_select=6).fit(X, SIGNAL)
+
+
+@each_method
+def test_one_seed_one_answer(name: str) -> None:
+    np.random.seed(17)  # noqa: NPY002 that nobody may rely on
+    again = make(name).fit(X, TARGETS["classes"])
+    np.testing.assert_array_equal(again.importances_, fitted(name, "classes").importances_)
+    np.testing.assert_array_equal(again.support_, fitted(name, "classes").support_)
+
+
+@each_method
+def test_data_stay_as_they_are(name: str) -> None:
+    data, target = X.copy(), SIGNAL.copy()
+    data.flags.writeable = target.flags.writeable = False
+    make(name).fit(data, target)
+    np.testing.assert_array_equal(data, X)
+    np.testing.assert_array_equal(target, SIGNAL)
+
+
+@each_method
+def test_copies_carry_parameters_and_pickles_everything(name: str) -> None:
+    selector = fitted(name, "binary")
+    copy = clone(selector)
+    assert {key: repr(value) for key, value in copy.get_params().items()} == {
+        key: repr(value) for key, value in selector.get_params().items()
+    }
+    assert not hasattr(copy, "support_")
+    with pytest.raises(NotFittedError):
+        copy.transform(X)
+    loaded = pickle.loads(pickle.dumps(selector))
+    np.testing.assert_array_equal(loaded.importances_, selector.importances_)
+    np.testing.assert_array_equal(loaded.transform(X), selector.transform(X))
+
+
+@each_method
+def test_a_frame_with_a_category_gives_names(name: str) -> None:
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame["town"] = pd.Categorical(np.array(["Bonn", "Kiel", "Ulm", "Kiel"] * 20))
+    selector = make(name).fit(frame, TARGETS["binary"])
+    assert selector.importances_.shape == (7,)
+    assert selector.importances_.argmax() == GOOD
+    assert selector.feature_names_in_.tolist() == [*"abcdef", "town"]
+    assert "b" in selector.get_feature_names_out()
+    reduced = selector.set_output(transform="pandas").transform(frame)
+    assert list(reduced.columns) == selector.get_feature_names_out().tolist()
+
+
+@each_method
+def test_missing_values_are_refused_in_one_sentence(name: str) -> None:
+    data = X.copy()
+    data[5, 3] = np.nan
+    message = "Input X contains NaN: drop rows or columns with gaps, or fill them (sklearn.impute)."
+    check_refusal(name, data, SIGNAL, message)
+    check_refusal(name, X, np.where(SIGNAL > 1, np.nan, SIGNAL), "Input y contains NaN.")
+
+
+@each_method
+def test_a_single_class_is_refused_in_one_sentence(name: str) -> None:
+    message = "y holds a single class, 'yes': classification needs at least two."
+    check_refusal(name, X, ["yes"] * 80, message)
+
+
+@each_method
+def test_constant_columns_alone_are_refused_in_one_sentence(name: str) -> None:
+    message = "X has only constant columns: there is nothing to select from."
+    check_refusal(name, np.full((80, 3), 0.1), SIGNAL, message)
+
+
+@each_method
+@each_kind
+def test_the_own_estimator_if_any_learns_from_the_selection(name: str, kind: str) -> None:
+    target, selector = TARGETS[kind], fitted(name, kind)
+    estimator = selector.own_estimator()
+    if estimator is None:
+        return
+    reduced = selector.transform(X)
+    prediction = clone(estimator).fit(reduced, target).predict(reduced)
+    assert prediction.shape == target.shape
+    if selector.task_ == "classification":
+        assert np.isin(prediction, target).all()
+        assert (prediction == target).mean() > 0.7
+    else:
+        assert ((prediction - target) ** 2).mean() < 0.5 * ((target - target.mean(axis=0)) ** 2).mean()
+
+
+@each_method
+def test_a_method_is_a_step_of_a_pipeline(name: str) -> None:
+    steps = make_pipeline(make(name, n_features_to_select=1), registry["correlation"]())
+    assert steps.fit_transform(X, SIGNAL).shape == (80, 1)
+
+
+def output(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
+def test_importing_the_methods_imports_nothing_heavy() -> None:
+    assert output(f"import sys, ngp.baselines; print(*[name for name in {HEAVY} if name in sys.modules])").split() == []
+
+
+# Fits every method where nothing but scikit-learn is installed.
+WITHOUT_EXTRAS = """
+import importlib.machinery, json, sys, warnings
+class WithoutExtras(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else super().find_spec(name, path, target)
+sys.meta_path = [WithoutExtras if f is importlib.machinery.PathFinder else f for f in sys.meta_path]
+
+import numpy as np
+from ngp.baselines import registry
+warnings.simplefilter("ignore")
+X, outcomes = np.random.default_rng(0).normal(size=(60, 4)), {}
+for name, method in registry.items():
+    try:
+        method(**QUICK.get(name, {})).fit(X, X[:, 1])
+        outcomes[name] = "fitted"
+    except ImportError as error:
+        outcomes[name] = str(error)
+print(json.dumps(outcomes))
+"""
+
+
+def test_a_method_without_its_package_says_how_to_install_it() -> None:
+    program = f"HIDDEN = {[*HEAVY, 'pandas', 'pyarrow']}\nQUICK = {QUICK}\n{WITHOUT_EXTRAS}"
+    outcomes = json.loads(output(program))
+    assert set(outcomes) == set(registry)
+    for name in ("correlation", "lasso", "lasso-cv", "random-forest", "gam"):
+        assert outcomes[name] == "fitted"
+    way_out = r".+ needs \w+: install it with pip install 'neural-greedy-pursuit\[(baselines|torch)\]'\."
+    for outcome in outcomes.values():
+        assert outcome == "fitted" or re.fullmatch(way_out, outcome)
