@@ -17,7 +17,7 @@ from ngp.baselines import registry
 from ngp.baselines.base import require
 from ngp.baselines.downstream import DOWNSTREAM, downstream_estimator
 from ngp.columns import ColumnEncoder, briefly_refused_gaps
-from ngp.problem import _resolve_scoring, code_targets, detect_task
+from ngp.problem import code_targets, detect_task, resolve_scoring
 from ngp.selector import NeuralGreedyPursuit
 from ngp.trial import Trial, Workplace, distinct
 from ngp.validation import make_rounds
@@ -295,7 +295,7 @@ def _make_trial(
         folds=[(np.sort(part.training(f)), part.validation(f)) for part in rounds for f in range(part.n_folds)],
         classes=classes,
         scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
-        scorer=_resolve_scoring(scoring, "auto"),
+        scorer=resolve_scoring(scoring),
         predictors=predictors,
     )
 

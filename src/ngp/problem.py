@@ -17,7 +17,7 @@ from ngp.groups import Groups, make_groups
 from ngp.losses import CLASSIFICATION_LOSSES, LOSSES
 from ngp.validation import Round, make_rounds
 
-__all__ = ["Problem", "detect_task", "make_problem"]
+__all__ = ["Problem", "code_targets", "detect_task", "make_problem", "resolve_scoring"]
 
 # Whole numbers with at most this many different values are taken for classes.
 MOST_CLASSES_BY_GUESS = 20
@@ -329,7 +329,7 @@ def make_problem(
         y = np.concatenate([y, y_val.reshape(len(y_val), *y.shape[1:])])
         cv = [(np.arange(n_fit), np.arange(n_fit, len(X)))]
     targets, classes = code_targets(y, task)
-    scorer = None if scoring is None else _resolve_scoring(scoring, loss)
+    scorer = None if scoring is None else resolve_scoring(scoring, loss)
     if scorer is not None:
         loss = "scoring"
     elif loss == "auto":
@@ -347,8 +347,16 @@ def make_problem(
     return problem
 
 
-def _resolve_scoring(scoring: Any, loss: str) -> Callable[..., float]:
-    """Make a scorer of what the user gave."""
+def resolve_scoring(scoring: Any, loss: str = "auto") -> Callable[..., float]:
+    """Make a scorer of what the user gave.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        A scikit-learn scorer or its name.
+    loss : str
+        A loss that the user gave beside it; only ``"auto"`` is allowed.
+    """
     if loss != "auto":
         raise ValueError(f"loss={loss!r} and scoring={scoring!r} exclude one another: give only one of them.")
     if not isinstance(scoring, str) and not callable(scoring):

@@ -27,6 +27,11 @@ from ngp.baselines.base import Baseline, best_features
 # Smaller than the defaults, where these take long.
 QUICK: dict[str, dict[str, Any]] = {
     "random-forest": {"n_estimators": 20},
+    "bart": {"n_trees": 10, "n_sweeps": 15, "n_burn_in": 5},
+    "boruta": {"n_estimators": 20, "max_iter": 15},
+    "lassonet": {"n_units": 5, "lambda_start": 20, "path_multiplier": 2},
+    "permutation": {"n_repeats": 3},
+    "recursive-elimination": {"step": 0.3, "cv": 2},
 }
 FIXED_NAMES = {"drop-one-out", "roar", "correlation", "lasso", "random-forest", "gam", "bart", "deeplift"}
 # None of them is needed before a method that uses it is fitted. (scikit-learn itself imports pandas where it can.)

@@ -96,10 +96,11 @@ def test_lasso_by_hand(kind: str, alpha: Any) -> None:
 
 
 @each_kind
-def test_forest_by_hand(kind: str) -> None:
+@pytest.mark.parametrize("data", [X, np.round(2 * StandardScaler().fit_transform(X))], ids=["numbers", "equal ones"])
+def test_forest_by_hand(kind: str, data: Any) -> None:
     forest = RandomForestRegressor if kind in ("regression", "outputs") else RandomForestClassifier
-    model = forest(n_estimators=30, random_state=0).fit(X, TARGETS[kind])
-    np.testing.assert_allclose(importances("random-forest", X, TARGETS[kind]), model.feature_importances_, rtol=1e-9)
+    model = forest(n_estimators=30, random_state=0).fit(data, TARGETS[kind])
+    np.testing.assert_allclose(importances("random-forest", data, TARGETS[kind]), model.feature_importances_, rtol=1e-9)
 
 
 @each_kind

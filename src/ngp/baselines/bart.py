@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ngp._types import AnyArray, FloatArray
 from ngp.baselines.base import Baseline, TrainingData, require
+from ngp.baselines.downstream import PredictorEstimator
 from ngp.problem import code_targets, detect_task
 
 __all__ = ["BART", "BARTEstimator"]
@@ -118,10 +119,10 @@ class BART(Baseline):
         return result
 
 
-class BARTEstimator(BaseEstimator):  # type: ignore[misc]
+class BARTEstimator(PredictorEstimator):
     """Bayesian additive regression trees as `BART` grows them, to predict values or classes.
 
-    Predictions are means over the sweeps after the burn-in.
+    Predictions, and probabilities of classes, are means over the sweeps after the burn-in.
 
     Parameters
     ----------
@@ -138,8 +139,10 @@ class BARTEstimator(BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    classes_ : array or None
-        The classes; None for regression.
+    task_ : str
+        "regression" or "classification".
+    classes_ : array
+        The classes, for classification.
 
     Examples
     --------
@@ -176,43 +179,32 @@ class BARTEstimator(BaseEstimator):  # type: ignore[misc]
         """
         X, y = validate_data(self, X, y, multi_output=True, dtype=np.float64)
         _check_settings(self.n_sweeps, self.n_burn_in, len(X))
-        targets, self.classes_ = code_targets(y, detect_task(y) if self.task == "auto" else self.task)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        self.task_ = detect_task(y) if self.task == "auto" else self.task
+        targets, classes = code_targets(y, self.task_)
+        self.__dict__.pop("classes_", None)
+        if classes is not None:
+            self.classes_ = classes
         self._single_output = y.ndim == 1
         self._means = targets.mean(axis=0)
         self._models = [
-            _sampled_model(X, output, self.classes_ is not None, self.n_trees, self.n_sweeps, seed)
+            _sampled_model(X, output, classes is not None, self.n_trees, self.n_sweeps, seed)
             if np.ptp(output) > 0
             else None  # stochtree divides by the spread
             for output in targets.T
         ]
         return self
 
-    def predict(self, X: Any) -> AnyArray:
-        """Predict values or classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers.
-        """
+    def _predict_coded(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64, copy=True)
-        coded = np.tile(self._means, (len(X), 1))
-        scale = "linear" if self.classes_ is None else "probability"
+        coded: FloatArray = np.tile(self._means, (len(X), 1))
+        scale = "linear" if self.task_ == "regression" else "probability"
         for output, model in enumerate(self._models):
             if model is not None:
                 sweeps = model.predict(X, type="posterior", terms="y_hat", scale=scale)
                 coded[:, output] = sweeps[:, self.n_burn_in :].mean(axis=1)
-        if self.classes_ is None:
-            return coded[:, 0] if self._single_output else coded
-        labels: AnyArray = self.classes_[
-            coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
-        ]
-        return labels
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_models")
+        return coded
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = {**super().__getstate__()}
@@ -246,14 +238,16 @@ def _sampled_model(X: FloatArray, output: FloatArray, binary: bool, n_trees: int
     if binary:
         general |= {"outcome_model": OutcomeModel(outcome="binary", link="probit"), "sample_sigma2_global": False}
     model = BARTModel()
-    model.sample(
-        X_train=np.array(X),  # stochtree wants to be allowed to write into it
-        y_train=np.array(output),
-        num_gfr=n_sweeps,
-        num_mcmc=0,
-        general_params=general,
-        mean_forest_params={"num_trees": n_trees, "min_samples_leaf": SMALLEST_LEAF},
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Covariate", UserWarning)  # that columns have few values: a tree doesn't mind
+        model.sample(
+            X_train=np.array(X),  # stochtree wants to be allowed to write into it
+            y_train=np.array(output),
+            num_gfr=n_sweeps,
+            num_mcmc=0,
+            general_params=general,
+            mean_forest_params={"num_trees": n_trees, "min_samples_leaf": SMALLEST_LEAF},
+        )
     return model
 
 

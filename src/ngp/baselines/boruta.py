@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.preprocessing import scale
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import BoolArray, FloatArray
 from ngp.baselines.base import Baseline, TrainingData, require
+from ngp.baselines.permutation import on_standardised
 
 __all__ = ["Boruta"]
 
@@ -23,7 +25,8 @@ class Boruta(Baseline):
     that beats the best copy has a hit. By the number of hits columns are confirmed, rejected (and left out from then
     on), or stay tentative until the last round. The importance of a column is its importance in the forests, averaged
     over all rounds, with zero for the rounds after its rejection. Each of several outputs has rounds of its own:
-    importances are summed, and a feature is confirmed where one output confirms one of its columns.
+    importances are summed, and a feature is confirmed where one output confirms one of its columns. Columns and
+    targets are standardised first.
 
     Boruta looks for all features that are related to the targets, also those that are so only through others.
 
@@ -60,7 +63,7 @@ class Boruta(Baseline):
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> Boruta(n_estimators=20, random_state=0).fit(X, 3 * X[:, 2] - X[:, 0]).get_support(indices=True)
+    >>> Boruta(n_estimators=20, random_state=0).fit(X, X[:, 2] - X[:, 0]).get_support(indices=True)
     array([0, 2])
     """
 
@@ -102,7 +105,7 @@ class Boruta(Baseline):
         """Make a random forest of 100 trees, which may grow as deep as they like."""
         check_is_fitted(self)
         forest = RandomForestRegressor if self.task_ == "regression" else RandomForestClassifier
-        return forest(n_jobs=self.n_jobs, random_state=self.random_state)
+        return on_standardised(forest(n_jobs=self.n_jobs, random_state=self.random_state), self.task_)
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
         require("boruta", "Boruta")
@@ -111,7 +114,7 @@ class Boruta(Baseline):
         forest = RandomForestRegressor if data.classes is None else RandomForestClassifier
         importances = np.zeros(data.X.shape[1])
         confirmed = np.zeros(data.X.shape[1], dtype=bool)
-        for output in data.targets.T if data.classes is None else [data.y]:
+        for output in [data.y] if data.classes is not None else scale(data.scaled_targets).T:
             boruta = BorutaPy(
                 # a few columns per split, as in the original, in regression too
                 forest(max_depth=self.max_depth, max_features="sqrt", n_jobs=self.n_jobs),
@@ -120,7 +123,7 @@ class Boruta(Baseline):
                 max_iter=self.max_iter,
                 random_state=data.seed,
             )
-            boruta.fit(data.X, output)
+            boruta.fit(data.standardised, output)
             importances += np.nan_to_num(boruta.importance_history_[1:]).mean(axis=0)
             confirmed |= boruta.ranking_ == 1  # its support_ has tentative columns in it where none is rejected
         self._confirmed = np.bincount(data.origin, weights=confirmed, minlength=data.n_features) > 0

@@ -168,7 +168,7 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
         ]
         return labels
 
-    @available_if(_predicts_classes)  # type: ignore[untyped-decorator]
+    @available_if(_predicts_classes)
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities, of shape (n_samples, n_classes).
 

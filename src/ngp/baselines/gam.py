@@ -86,7 +86,7 @@ class GAM(Baseline):
         return SplineTransformer(n_knots=self.n_splines - DEGREE + 1, degree=DEGREE)
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
-        splines = self._splines().fit_transform(data.standardised)
+        splines = self._splines().fit_transform(data.X)
         ridge = RidgeCV(alphas=PENALTIES).fit(splines, data.scaled_targets)
         self.penalty_ = float(ridge.alpha_)
         curves = splines.reshape(len(splines), -1, self.n_splines)

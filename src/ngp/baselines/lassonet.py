@@ -7,11 +7,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from ngp._types import AnyArray, FloatArray
+from ngp._types import FloatArray
 from ngp.baselines.base import Baseline, TrainingData, require
-from ngp.baselines.permutation import held_out_rows
+from ngp.baselines.permutation import held_out_rows, standardised_targets
 from ngp.baselines.recursive_elimination import strongest_columns
 
 __all__ = ["LassoNet"]
@@ -38,6 +38,8 @@ class LassoNet(Baseline):
     M : float, default=10
         The hierarchy parameter: how much a column may weigh in the hidden layer, relative to its weight in the skip
         connection.
+    lambda_start : float or "auto", default="auto"
+        The first penalty; ``"auto"`` lets the package look for it, which can take longer than all the rest.
     path_multiplier : float, default=1.02
         Factor by which the penalty grows.
     n_features_to_select : int, float or None, default=None
@@ -60,7 +62,7 @@ class LassoNet(Baseline):
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> selector = LassoNet(n_units=10, path_multiplier=1.1, n_features_to_select=2, random_state=0)
+    >>> selector = LassoNet(n_units=10, lambda_start=10, path_multiplier=1.2, n_features_to_select=2, random_state=0)
     >>> selector.fit(X, 3 * X[:, 2] - X[:, 0]).get_support(indices=True)
     array([0, 2])
     """
@@ -69,6 +71,7 @@ class LassoNet(Baseline):
         **Baseline._parameter_constraints,
         "n_units": [Interval(Integral, 1, None, closed="left")],
         "M": [Interval(Real, 0, None, closed="neither")],
+        "lambda_start": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "path_multiplier": [Interval(Real, 1, None, closed="neither")],
         "random_state": ["random_state"],
     }
@@ -78,6 +81,7 @@ class LassoNet(Baseline):
         *,
         n_units: int = 100,
         M: float = 10,
+        lambda_start: float | str = "auto",
         path_multiplier: float = 1.02,
         n_features_to_select: int | float | None = None,
         threshold: float = 0.01,
@@ -86,6 +90,7 @@ class LassoNet(Baseline):
     ) -> None:
         self.n_units = n_units
         self.M = M
+        self.lambda_start = lambda_start
         self.path_multiplier = path_multiplier
         self.n_features_to_select = n_features_to_select
         self.threshold = threshold
@@ -101,27 +106,22 @@ class LassoNet(Baseline):
         from ngp.compute.stacks import seeded
         from ngp.predictors.networks import one_torch_thread
 
-        X, y = data.standardised, _network_targets(data)
+        if not np.ptp(data.targets, axis=0).any():  # any order would be made up
+            return np.zeros(data.X.shape[1])
+        X, y = data.standardised, standardised_targets(data)
+        if data.classes is not None:
+            y = np.searchsorted(data.classes, y)
         train, test = held_out_rows(data, HELD_OUT, "LassoNet")
         network = (LassoNetRegressor if data.classes is None else LassoNetClassifier)(
             hidden_dims=(self.n_units,),
             M=self.M,
+            lambda_start=self.lambda_start,
             path_multiplier=self.path_multiplier,
             device=torch.device("cpu"),
             verbose=0,
         )
         with seeded(data.seed), one_torch_thread(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "lambda_start=", UserWarning)  # the package chose it itself
+            warnings.filterwarnings("ignore", "lambda_start=", UserWarning)  # that it might be too large
             network.path(X[train], y[train], X_val=X[test], y_val=y[test])
         penalties = network.feature_importances_.numpy().astype(np.float64)
         return np.where(strongest_columns(penalties, data.origin), penalties, 0.0)
-
-
-def _network_targets(data: TrainingData) -> AnyArray:
-    """Class numbers, or values with mean zero and variance one."""
-    if data.classes is not None:
-        numbers: AnyArray = np.searchsorted(data.classes, data.y)
-        return numbers
-    spread = data.targets.std(axis=0)
-    scaled: FloatArray = (data.targets - data.targets.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    return scaled

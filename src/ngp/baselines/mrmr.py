@@ -52,8 +52,8 @@ class MRMR(Baseline):
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> X[:, 3] = X[:, 2] + 0.1 * X[:, 3]  # redundant
-    >>> MRMR(n_features_to_select=2).fit(X, 3 * X[:, 2] - X[:, 0]).get_support(indices=True)
+    >>> X[:, 3] = X[:, 2] + 0.3 * X[:, 3]  # redundant
+    >>> MRMR(n_features_to_select=2).fit(X, X[:, 2] - X[:, 0]).get_support(indices=True)
     array([0, 2])
     """
 
@@ -100,25 +100,27 @@ class MRMR(Baseline):
         from feature_engine.selection import MRMR as FeatureEngineMRMR
 
         n_columns = data.X.shape[1]
+        if n_columns == 1:  # feature-engine refuses a single column
+            return np.zeros(1, dtype=np.intp)
+        selector: Any = FeatureEngineMRMR(
+            method=self.method,
+            max_features=n_columns,
+            regression=data.classes is None,
+            random_state=data.seed,
+            n_jobs=self.n_jobs,
+        )
+        # It doesn't keep the order, but asks for the redundancy with each column as it takes it.
         order: list[int] = []
+        redundancy = selector._calculate_redundance
 
-        class Recorder(FeatureEngineMRMR):  # type: ignore[misc]
-            # feature-engine doesn't keep the order, but it asks for the redundancy with each column as it takes it
-            def _calculate_redundance(self, X: Any, y: Any) -> AnyArray:
-                order.append(y.name)
-                redundancy: AnyArray = np.fmax(super()._calculate_redundance(X, y), SMALLEST_REDUNDANCY)
-                return redundancy
+        def recorded_redundancy(columns: Any, taken: Any) -> Any:
+            order.append(taken.name)
+            return np.fmax(redundancy(columns, taken), SMALLEST_REDUNDANCY)
 
-        if n_columns > 1:  # feature-engine refuses a single one
-            selector = Recorder(
-                method=self.method,
-                max_features=n_columns,
-                regression=data.classes is None,
-                random_state=data.seed,
-                n_jobs=self.n_jobs,
-            )
-            selector.fit(pd.DataFrame(data.X), pd.Series(output))
-        return np.array([*order, *(set(range(n_columns)) - set(order))], dtype=np.intp)
+        selector._calculate_redundance = recorded_redundancy
+        selector.fit(pd.DataFrame(data.X), pd.Series(output))
+        (last,) = set(range(n_columns)) - set(order)
+        return np.array([*order, last], dtype=np.intp)
 
     def _own_choice(self) -> BoolArray:
         return best_features(self.importances_, max(2, int(0.2 * np.count_nonzero(self.importances_))))

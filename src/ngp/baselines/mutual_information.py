@@ -99,9 +99,7 @@ class MutualInformation(Baseline):
 
 def _whole_features(data: TrainingData) -> tuple[FloatArray, BoolArray, AnyArray]:
     """One column per feature, a category as the number of its level; which are categories; first columns."""
-    _, first_columns, place, width = np.unique(
-        data.origin, return_index=True, return_inverse=True, return_counts=True
-    )
+    _, first_columns, place, width = np.unique(data.origin, return_index=True, return_inverse=True, return_counts=True)
     features = data.X[:, first_columns]
     is_category: BoolArray = width > 1
     for feature in np.flatnonzero(is_category):

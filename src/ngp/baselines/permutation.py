@@ -7,23 +7,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ngp._types import FloatArray, IntArray
+from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.baselines.base import Baseline, TrainingData
 
-__all__ = ["PermutationImportance", "held_out_rows"]
+__all__ = ["PermutationImportance", "held_out_rows", "on_standardised", "standardised_targets"]
 
 
 class PermutationImportance(Baseline):
     """Rate each column by how much the score on held-out samples falls when the column is shuffled.
 
     scikit-learn's ``permutation_importance`` with the estimator's own score: R² for values (the mean over several
-    outputs), the share of right answers for classes. Importances below zero count as zero.
+    outputs), the share of right answers for classes. Importances below zero count as zero. Columns and targets are
+    standardised first.
 
     Parameters
     ----------
@@ -92,7 +96,7 @@ class PermutationImportance(Baseline):
     def own_estimator(self) -> Any:
         """Make an estimator like the one whose columns were shuffled."""
         check_is_fitted(self)
-        return self._make_estimator(self.random_state)
+        return on_standardised(self._make_estimator(self.random_state), self.task_)
 
     def _make_estimator(self, random_state: int | np.random.RandomState | None) -> Any:
         if self.estimator is not None:
@@ -107,17 +111,33 @@ class PermutationImportance(Baseline):
                 f"test_size={self.test_size} holds out {len(test)} of {len(data.X)} samples, "
                 "but a score needs two at least: give a larger share."
             )
-        estimator = self._make_estimator(data.seed).fit(data.X[train], data.y[train])
+        X, y = data.standardised, standardised_targets(data)
         fall = permutation_importance(
-            estimator,
-            data.X[test],
-            data.y[test],
+            self._make_estimator(data.seed).fit(X[train], y[train]),
+            X[test],
+            y[test],
             n_repeats=self.n_repeats,
             n_jobs=self.n_jobs,
             random_state=data.seed,
         )
         importances: FloatArray = np.maximum(fall.importances_mean, 0)
         return importances
+
+
+def standardised_targets(data: TrainingData) -> AnyArray:
+    """Targets for an estimator: labels, or values of moderate size whatever their unit, as a vector if it can be."""
+    if data.classes is not None:
+        return data.y
+    targets = data.scaled_targets
+    scaled: FloatArray = targets / targets.std() if targets.any() else targets
+    return scaled[:, 0] if scaled.shape[1] == 1 else scaled
+
+
+def on_standardised(estimator: Any, task: str) -> Any:
+    """Put an estimator behind the standardisation that the method trained it with."""
+    if task == "regression":
+        estimator = TransformedTargetRegressor(estimator, transformer=StandardScaler())
+    return make_pipeline(StandardScaler(), estimator)
 
 
 def held_out_rows(data: TrainingData, share: float, what: str) -> tuple[IntArray, IntArray]:
@@ -134,9 +154,7 @@ def held_out_rows(data: TrainingData, share: float, what: str) -> tuple[IntArray
     """
     labels = None if data.classes is None else data.y
     try:
-        train, test = train_test_split(
-            np.arange(len(data.X)), test_size=share, stratify=labels, random_state=data.seed
-        )
+        train, test = train_test_split(np.arange(len(data.X)), test_size=share, stratify=labels, random_state=data.seed)
     except ValueError:
         raise ValueError(
             f"{what} holds out {share:.0%} of the samples, some of each class: {len(data.X)} samples are too few "

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.baselines.base import Baseline, TrainingData
+from ngp.baselines.permutation import on_standardised, standardised_targets
 
 __all__ = ["RecursiveElimination", "strongest_columns"]
 
@@ -25,7 +26,8 @@ class RecursiveElimination(Baseline):
     scikit-learn's ``RFE`` where `n_features_to_select` says how many are to be left, and ``RFECV`` where
     cross-validation has to find that out. The importance of a feature is one over its rank, so that only the order
     means something: 1 is left at the end, 2 was dropped last, and so on, columns dropped together being equal. A
-    category column ranks as the best of its columns of 0 and 1.
+    category column ranks as the best of its columns of 0 and 1. Columns and targets are standardised first, so that
+    coefficients can be compared.
 
     Parameters
     ----------
@@ -98,7 +100,7 @@ class RecursiveElimination(Baseline):
     def own_estimator(self) -> Any:
         """Make an estimator like the one that columns were dropped by."""
         check_is_fitted(self)
-        return self._make_estimator(self.random_state, self.n_jobs)
+        return on_standardised(self._make_estimator(self.random_state, self.n_jobs), self.task_)
 
     def _make_estimator(self, random_state: int | np.random.RandomState | None, n_jobs: int | None) -> Any:
         if self.estimator is not None:
@@ -107,16 +109,23 @@ class RecursiveElimination(Baseline):
         return trees(n_estimators=50, max_features="sqrt", n_jobs=n_jobs, random_state=random_state)
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
+        ranking = self._ranking(data)
+        learnable = np.ptp(data.targets, axis=0).any()  # else any order would be made up
+        self._left = np.bincount(data.origin, weights=learnable & (ranking == 1), minlength=data.n_features) > 0
+        return np.where(learnable & strongest_columns(-ranking, data.origin), 1 / ranking, 0.0)
+
+    def _ranking(self, data: TrainingData) -> IntArray:
         number = self._number_to_select(data)
+        if data.X.shape[1] == 1:  # scikit-learn refuses a single column
+            return np.ones(1, dtype=np.intp)
         if number is not None:
             estimator = self._make_estimator(data.seed, self.n_jobs)
             elimination = RFE(estimator, n_features_to_select=number, step=self.step)
         else:
             estimator = self._make_estimator(data.seed, None)
             elimination = RFECV(estimator, step=self.step, cv=self._folds(data), n_jobs=self.n_jobs)
-        ranking = elimination.fit(data.X, data.y).ranking_
-        self._left = np.bincount(data.origin, weights=ranking == 1, minlength=data.n_features) > 0
-        return np.where(strongest_columns(-ranking, data.origin), 1 / ranking, 0.0)
+        ranking: IntArray = elimination.fit(data.standardised, standardised_targets(data)).ranking_
+        return ranking
 
     def _folds(self, data: TrainingData) -> Any:
         if len(data.X) < self.cv:
