@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ngp.baselines import DropOneOut, Lasso, roar_curve
+from ngp.baselines.elimination import EliminationStep
 from ngp.baselines.roar import ROAR
 from ngp.datasets import make_gravitation, make_ohm
 from ngp.groups import make_groups
@@ -122,16 +123,33 @@ def test_the_last_k_are_selected(method: Any, number: int) -> None:
     assert selector.support_.sum() == number
 
 
-def test_the_validation_loss_says_where_to_stop() -> None:
-    smaller_than_best = 0
-    for seed in range(4):
-        X, y = small_problem(seed=seed)
-        selector = DropOneOut(random_state=0).fit(X, y)
-        best = min(selector.path_, key=lambda step: step.loss)
-        good = [step for step in selector.path_ if step.loss <= best.loss + best.standard_error]
-        assert selector.get_support(indices=True).tolist() == sorted(good[-1].features)
-        smaller_than_best += len(good[-1].features) < len(best.features)
-    assert smaller_than_best  # or the test wouldn't tell the rule from the lowest loss
+def with_path(sizes: list[int], losses: list[float], error: float) -> Any:
+    """A fitted elimination of six features with a path of given losses."""
+    selector = DropOneOut(random_state=0).fit(*small_problem())
+    order = np.argsort(-selector.ranking_)
+    nothing = np.zeros(0)
+    selector.path_ = tuple(
+        EliminationStep(order[6 - size :], loss, error, order[:0], nothing, 0.0)
+        for size, loss in zip(sizes, losses, strict=True)
+    )
+    return selector
+
+
+@pytest.mark.parametrize(
+    ("losses", "error", "expected"),
+    [  # of 6, 5, 4, 3, 2, 1 features
+        ([1.0, 1.0, 1.0, 1.0, 1.0, 5.0], 0.1, 2),  # the smallest of equals
+        ([0.5, 0.6, 0.7, 0.8, 0.9, 1.0], 0.05, 6),  # each one pays
+        ([0.5, 0.6, 0.7, 0.8, 0.9, 1.0], 0.4, 1),  # too little to be sure
+        ([1.0, 1.0, 1.0, 5.0, 5.0, 5.0], 0.1, 4),  # three that only help together
+        ([0.1, 1.2, 1.2, 1.2, 1.0, 3.0], 0.1, 2),  # a large set that looks better has no say
+        ([np.nan, np.nan, 1.0, 1.2, np.nan, 3.0], 0.1, 4),  # nor has one that diverged
+    ],
+)
+def test_the_validation_loss_says_where_to_stop(losses: list[float], error: float, expected: int) -> None:
+    selector = with_path([6, 5, 4, 3, 2, 1], losses, error)
+    assert selector._own_choice().sum() == expected
+    assert (selector._own_choice() == (selector.ranking_ <= expected)).all()
 
 
 @BOTH
@@ -213,7 +231,7 @@ def test_the_curve_is_that_of_predictors_without_the_first_features() -> None:
 
 
 def test_a_good_ranking_has_the_steeper_curve() -> None:
-    X, y, truth = make_gravitation(150, random_state=0)
+    X, y, _ = make_gravitation(150, random_state=0)
     good = DropOneOut(random_state=0).fit(X, y)
     bad = 1 - good.importances_
     curves = [roar_curve(X, y, each, shares=(0.1, 0.2, 0.3), random_state=0).losses for each in (good, bad)]

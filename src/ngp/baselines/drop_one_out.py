@@ -22,7 +22,8 @@ class DropOneOut(Elimination):
     After Ye and Sun, "Variable Selection via Penalized Neural Network: a Drop-Out-One Loss Approach" (ICML 2018). A
     feature's utility is how much the validation loss rises when it is dropped and the predictor is trained anew. The
     features are eliminated until none is left; the validation loss along the way says where it would have been right
-    to stop: at the smallest set whose loss is within one standard error of the lowest.
+    to stop: at the smallest set that none of the next three larger sets beats by more than one standard error. (Much
+    larger sets have no say, as their losses are optimistic: they were chosen from many by the same rows.)
 
     Parameters
     ----------

@@ -26,6 +26,9 @@ from ngp.stopping import standard_error
 
 __all__ = ["Elimination", "EliminationStep", "Judgement"]
 
+# So many larger sets are looked at before a set is taken for large enough: two features may only help together.
+PATIENCE = 3
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -168,10 +171,16 @@ class Elimination(Baseline):
         self.ranking_[order] = np.arange(len(order), 0, -1)
 
     def _own_choice(self) -> BoolArray:
-        losses = np.nan_to_num([step.loss for step in self.path_], nan=np.inf)
-        best = self.path_[int(np.argmin(losses))]
-        good_enough = np.flatnonzero(losses <= best.loss + best.standard_error)
-        return self._last_ones(len(self.path_[good_enough[-1]].features))
+        """Go back from the last feature, as long as one of the next sets has a clearly lower loss.
+
+        Large sets have no say: their losses are optimistic, since they were chosen from many by the same rows.
+        """
+        losses = np.nan_to_num([step.loss for step in self.path_], nan=np.inf)[::-1]
+        errors = np.array([step.standard_error for step in self.path_])[::-1]
+        chosen = 0
+        while any(losses[chosen + 1 : chosen + 1 + PATIENCE] < losses[chosen] - errors[chosen]):
+            chosen += 1
+        return self._last_ones(len(self.path_[-1 - chosen].features))
 
     def _choose(self, number: int | None) -> BoolArray:
         return super()._choose(None) if number is None else self._last_ones(number)

@@ -111,7 +111,7 @@ class LassoNet(Baseline):
         X, y = data.standardised, standardised_targets(data)
         if data.classes is not None:
             y = np.searchsorted(data.classes, y)
-        train, test = held_out_rows(data, HELD_OUT, "LassoNet")
+        train, test = held_out_rows(data, HELD_OUT, "LassoNet", least=1)
         network = (LassoNetRegressor if data.classes is None else LassoNetClassifier)(
             hidden_dims=(self.n_units,),
             M=self.M,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -118,7 +119,9 @@ class MRMR(Baseline):
             return np.fmax(redundancy(columns, taken), SMALLEST_REDUNDANCY)
 
         selector._calculate_redundance = recorded_redundancy
-        selector.fit(pd.DataFrame(data.X), pd.Series(output))
+        with np.errstate(divide="ignore"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Features .* are constant")  # within classes: they tell them apart
+            selector.fit(pd.DataFrame(data.X), pd.Series(output))
         (last,) = set(range(n_columns)) - set(order)
         return np.array([*order, last], dtype=np.intp)
 

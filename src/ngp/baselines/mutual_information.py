@@ -82,9 +82,10 @@ class MutualInformation(Baseline):
                 f"and X has {len(data.X)}: give fewer neighbours."
             )
         features, is_category, first_columns = _whole_features(data)
+        estimate = mutual_info_regression if data.classes is None else mutual_info_classif
         importances = np.zeros(data.X.shape[1])
-        importances[first_columns] = sum(
-            (mutual_info_regression if data.classes is None else mutual_info_classif)(
+        for output in _outputs(data):
+            importances[first_columns] += estimate(
                 features,
                 output,
                 discrete_features=is_category,
@@ -92,9 +93,12 @@ class MutualInformation(Baseline):
                 random_state=data.seed,
                 n_jobs=self.n_jobs,
             )
-            for output in (data.targets.T if data.classes is None else [data.y])
-        )
         return importances
+
+
+def _outputs(data: TrainingData) -> list[AnyArray]:
+    """The labels, or the outputs that vary: scikit-learn's estimate would take a constant for noise."""
+    return [data.y] if data.classes is not None else [output for output in data.targets.T if np.ptp(output) > 0]
 
 
 def _whole_features(data: TrainingData) -> tuple[FloatArray, BoolArray, AnyArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -105,12 +106,7 @@ class PermutationImportance(Baseline):
         return forest(random_state=random_state)
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
-        train, test = held_out_rows(data, self.test_size, "PermutationImportance")
-        if len(test) < 2:
-            raise ValueError(
-                f"test_size={self.test_size} holds out {len(test)} of {len(data.X)} samples, "
-                "but a score needs two at least: give a larger share."
-            )
+        train, test = held_out_rows(data, self.test_size, "PermutationImportance", least=2)
         X, y = data.standardised, standardised_targets(data)
         fall = permutation_importance(
             self._make_estimator(data.seed).fit(X[train], y[train]),
@@ -140,8 +136,10 @@ def on_standardised(estimator: Any, task: str) -> Any:
     return make_pipeline(StandardScaler(), estimator)
 
 
-def held_out_rows(data: TrainingData, share: float, what: str) -> tuple[IntArray, IntArray]:
+def held_out_rows(data: TrainingData, share: float, what: str, *, least: int) -> tuple[IntArray, IntArray]:
     """Rows to train on and rows held out, chosen at random, from each class its share.
+
+    Of classes too rare for that, some are held out by chance, but one is always left to train on.
 
     Parameters
     ----------
@@ -151,13 +149,21 @@ def held_out_rows(data: TrainingData, share: float, what: str) -> tuple[IntArray
         Of the samples, to be held out.
     what : str
         The method, for the error message.
+    least : int
+        How many held-out samples it needs.
     """
-    labels = None if data.classes is None else data.y
+    rows, labels = np.arange(len(data.X)), None if data.classes is None else data.y
+    split = partial(train_test_split, rows, test_size=share, random_state=data.seed)
     try:
-        train, test = train_test_split(np.arange(len(data.X)), test_size=share, stratify=labels, random_state=data.seed)
+        train, test = split(stratify=labels)
     except ValueError:
+        train, test = split()
+        if labels is not None:
+            unknown = ~np.isin(labels[test], labels[train])
+            train, test = np.append(train, test[unknown]), test[~unknown]
+    if len(test) < least:
         raise ValueError(
-            f"{what} holds out {share:.0%} of the samples, some of each class: {len(data.X)} samples are too few "
-            "for that, so give more, or drop rare classes."
-        ) from None
+            f"{what} holds out {share:.0%} of {len(rows)} samples, but none of a class it couldn't train on: "
+            f"that makes {len(test)}, and it needs at least {least}, so give more samples."
+        )
     return train, test

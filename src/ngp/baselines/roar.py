@@ -161,8 +161,7 @@ class ROAR(Elimination):
         The last so many features, or the last share of them; None leaves the choice to `threshold`.
     threshold : float or None, default=0.01
         Features whose importance, normalised to sum one, is above this are selected: the rule of the paper. None
-        leaves the choice to the validation loss: the smallest set whose loss is within one standard error of the
-        lowest. That keeps more, since the loss of a set is optimistic where it was chosen from many by the same rows.
+        leaves the choice to the validation loss, as `ngp.baselines.DropOneOut` does.
     task : {"auto", "regression", "classification"}, default="auto"
         What y is.
     n_jobs : int or None, default=None
