@@ -33,6 +33,13 @@ def spoiled(values: Any, value: float) -> Any:
 
 BAD_DATA = {
     "NaN in X": (spoiled(X, np.nan), y, ValueError, "Input X contains NaN"),
+    "None in X": (
+        [[1.0, None], [2.0, 3.0]] * 20,
+        y,
+        ValueError,
+        "Input X contains NaN: drop rows or columns with gaps",
+    ),
+    "None in y": (X, np.array(["a", "b", None, "a"] * 10), ValueError, "y holds labels that can't be sorted, such as"),
     "infinity in X": (spoiled(X, np.inf), y, ValueError, "Input X contains infinity"),
     "NaN in y": (X, spoiled(y, np.nan), ValueError, "Input y contains NaN"),
     "infinity in y": (X, spoiled(y, -np.inf), ValueError, "Input y contains infinity"),
@@ -250,7 +257,7 @@ def test_data_that_differ_from_those_of_fit() -> None:
     for method in (selector.predict, selector.transform):
         with pytest.raises(ValueError, match="X has 3 features, but NeuralGreedyPursuit is expecting 5 features"):
             method(X[:, :3])
-        with pytest.raises(ValueError, match="Input X contains NaN"):
+        with pytest.raises(ValueError, match=r"^Input X contains NaN: drop rows .*\.$"):
             method(spoiled(X, np.nan))
 
 

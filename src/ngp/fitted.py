@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_array
-from sklearn.utils._dataframe import is_polars_df
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
-from ngp._types import AnyArray, BoolArray, FloatArray
+from ngp._types import AnyArray, FloatArray
+from ngp.columns import briefly_refused_gaps
 from ngp.losses import probabilities
+from ngp.reduction import TableSelector
 
 __all__ = ["FittedSelector"]
 
@@ -28,41 +26,17 @@ def _is_classification(selector: FittedSelector) -> bool:
     return True
 
 
-class FittedSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class FittedSelector(TableSelector):
     """The half of `ngp.NeuralGreedyPursuit` that uses what `fit` has found."""
-
-    def _get_support_mask(self) -> BoolArray:
-        check_is_fitted(self)
-        mask: BoolArray = self.support_
-        return mask
-
-    def transform(self, X: npt.ArrayLike) -> Any:
-        """Reduce X to the selected columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-
-        Returns
-        -------
-        array or data frame of shape (n_samples, n_selected_columns)
-            A data frame where `set_output` asks for one; its columns keep their types where X is of the same kind.
-        """
-        check_is_fitted(self)
-        output = _get_output_config("transform", estimator=self)["dense"]
-        if output != "polars" or not is_polars_df(X):
-            return super().transform(X)
-        _check_feature_names(self, X, reset=False)
-        return X[:, self.get_support(indices=True).tolist()]  # type: ignore[call-overload, index]
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        if self.encoder_.feature_groups_ is None:
-            data = validate_data(self, X, reset=False)
-        else:
-            _check_feature_names(self, X, reset=False)
-            data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
+        with briefly_refused_gaps():
+            if self.encoder_.feature_groups_ is None:
+                data = validate_data(self, X, reset=False)
+            else:
+                _check_feature_names(self, X, reset=False)
+                data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
         coded: FloatArray = self.predictor_.predict(data)
         return coded
 

@@ -265,7 +265,10 @@ def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
             return np.asarray(y, dtype=np.float64).reshape(len(y), -1), None
         except ValueError as error:
             raise ValueError("task='regression' needs numbers in y: give numbers or task='classification'.") from error
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        raise ValueError("y holds labels that can't be sorted, such as text beside None: give one type.") from error
     if y.ndim == 2:
         if y.shape[1] > 1:
             raise ValueError("task='classification' takes one column of classes: y has several outputs.")

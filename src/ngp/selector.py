@@ -301,6 +301,8 @@ class NeuralGreedyPursuit(FittedSelector):
         encoded = self.encoder_.transform(X)
         with briefly_refused_gaps():
             data, targets = validate_data(self, encoded, y, multi_output=True, reset=True, ensure_min_samples=2)
+            if data.dtype.kind == "O":  # lists with None in them
+                data = check_array(data, dtype=np.float64, input_name="X")
         if hasattr(X, "columns"):
             _check_feature_names(self, X, reset=True)
             self.n_features_in_ = self.encoder_.n_features_in_
@@ -353,13 +355,6 @@ class NeuralGreedyPursuit(FittedSelector):
             if len(columns) and constant > 0:
                 before = constant if step.action == "start" else step.before
                 self.feature_importances_[columns] = max(before - step.loss, 0.0) / constant / len(columns)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 def _print_step(step: Step) -> None:

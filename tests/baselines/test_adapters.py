@@ -125,7 +125,7 @@ def test_a_category_column_counts_as_a_feature(name: str) -> None:
 def test_units_do_not_matter(name: str) -> None:
     """Trees of scikit-learn take small differences for none, networks need numbers of moderate size."""
     selector = clone(METHODS[name]).fit(X * np.logspace(-9, 9, 5) + 5, 1e-9 * SIGNAL)
-    assert selector.importances_[GOOD] == selector.importances_.max()
+    assert selector.importances_[GOOD] == selector.importances_.max() > 0
 
 
 @each_method

@@ -164,13 +164,15 @@ def test_ranks_are_those_of_scikit_learns_elimination(kind: str, number: int | N
     np.testing.assert_array_equal(selector.support_, by_hand.support_)
 
 
-def test_elimination_drops_so_many_columns_at_once() -> None:
-    target = TARGETS["regression"]
-    for step in (2, 0.4):
-        by_hand = RFE(Ridge(), n_features_to_select=1, step=step).fit(SCALED, scaled_target("regression"))
-        assert by_hand.ranking_.max() < 6
-        selector = RecursiveElimination(estimator=Ridge(), step=step, n_features_to_select=1).fit(X, target)
-        np.testing.assert_allclose(selector.importances_, normalised(1 / by_hand.ranking_))
+@pytest.mark.parametrize("step", [2, 0.4])
+@pytest.mark.parametrize("number", [1, None])
+def test_elimination_drops_so_many_columns_at_once(step: float, number: int | None) -> None:
+    folds = KFold(5, shuffle=True, random_state=SEED)
+    by_hand = RFECV(Ridge(), step=step, cv=folds) if number is None else RFE(Ridge(), n_features_to_select=1, step=step)
+    ranking = by_hand.fit(SCALED, scaled_target("regression")).ranking_
+    assert len(np.unique(ranking)) < 6 - by_hand.n_features_ + 1
+    selector = RecursiveElimination(estimator=Ridge(), step=step, n_features_to_select=number, random_state=0)
+    np.testing.assert_allclose(selector.fit(X, TARGETS["regression"]).importances_, normalised(1 / ranking))
 
 
 @each_kind
@@ -233,6 +235,37 @@ def test_penalties_are_lassonets(kind: str) -> None:
     assert len(np.unique(expected)) > 2
     selector = LassoNet(n_units=6, **settings, random_state=0).fit(X, TARGETS[kind])
     np.testing.assert_allclose(selector.importances_, normalised(expected), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_category_leaves_lassonet_with_the_last_of_its_columns() -> None:
+    level = np.digitize(X[:, 1], [-0.5, 0.5])
+    frame = pd.DataFrame({"a": X[:, 0], "level": pd.Categorical(np.array(["x", "y", "z"])[level]), "b": X[:, 4]})
+    columns = np.column_stack([X[:, 0], np.eye(3)[level], X[:, 4]])
+    # Columns leave at the first penalty, about which the package would warn.
+    network = LassoNet(n_units=6, lambda_start=60, path_multiplier=1.5, random_state=0)
+    first, *levels, last = network.fit(columns, TARGETS["regression"]).importances_
+    assert len(set(levels)) > 1
+    expected = normalised([first, max(levels), last])
+    np.testing.assert_allclose(network.fit(frame, TARGETS["regression"]).importances_, expected)
+
+
+def test_lassonet_runs_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them may add numbers up in another order."""
+    seen = []
+    path = LassoNetRegressor.path
+
+    def watched_path(*arguments: Any, **settings: Any) -> Any:
+        seen.append(torch.get_num_threads())
+        return path(*arguments, **settings)
+
+    monkeypatch.setattr(LassoNetRegressor, "path", watched_path)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    LassoNet(n_units=2, lambda_start=500, path_multiplier=3, random_state=0).fit(X, TARGETS["regression"])
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+    assert seen == [1]
 
 
 # Problems that are easy for one method

@@ -169,6 +169,13 @@ def test_a_constant_output_is_predicted_as_it_is() -> None:
     np.testing.assert_allclose(estimator.predict(X)[:, 1], BARTEstimator(**QUICK).fit(X, SIGNAL).predict(X))
 
 
+def test_data_that_must_not_be_written_to_are_read() -> None:
+    data = X.copy()
+    data.flags.writeable = False
+    estimator = BARTEstimator(**QUICK).fit(data, SIGNAL)
+    np.testing.assert_array_equal(estimator.predict(data), BARTEstimator(**QUICK).fit(X, SIGNAL).predict(X))
+
+
 def test_an_estimator_forgets_the_classes_of_an_earlier_fit() -> None:
     estimator = BARTEstimator(**QUICK).fit(X, TARGETS["binary"]).fit(X, SIGNAL)
     assert not hasattr(estimator, "classes_")

@@ -7,21 +7,19 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from importlib.util import find_spec
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, _fit_context
-from sklearn.feature_selection import SelectorMixin
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._dataframe import is_pandas_df, is_polars_df
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils._set_output import _get_output_config
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names, validate_data
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.columns import ColumnEncoder, briefly_refused_gaps
 from ngp.problem import code_targets, detect_task
+from ngp.reduction import TableSelector
 
 __all__ = ["Baseline", "TrainingData", "best_features", "normalised", "require"]
 
@@ -126,7 +124,7 @@ def best_features(importances: FloatArray, number: int) -> BoolArray:
     return mask
 
 
-class Baseline(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+class Baseline(TableSelector):
     """Base of all competing methods: a subclass says how important each column is.
 
     A subclass implements `_column_importances`; one whose method has a rule of its own for choosing overrides
@@ -249,38 +247,3 @@ class Baseline(SelectorMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=5,
             )
         return varies
-
-    def transform(self, X: npt.ArrayLike) -> Any:
-        """Reduce X to the selected features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All features, as in `fit`.
-
-        Returns
-        -------
-        array or data frame of shape (n_samples, n_selected_features)
-            A data frame where `set_output` asks for one; its columns keep their types where X is of the same kind.
-        """
-        check_is_fitted(self, "support_")
-        output, table = _get_output_config("transform", estimator=self)["dense"], cast(Any, X)
-        if output == "polars" and is_polars_df(X):
-            _check_feature_names(self, X, reset=False)
-            return table[:, self.get_support(indices=True).tolist()]
-        if output == "default" and is_pandas_df(X) and (table.dtypes == "category").any():
-            table = table.astype(object)  # scikit-learn fails at booleans beside categories
-        with briefly_refused_gaps():
-            return super().transform(table)
-
-    def _get_support_mask(self) -> BoolArray:
-        check_is_fitted(self, "support_")
-        mask: BoolArray = self.support_
-        return mask
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.categorical = True
-        return tags

@@ -193,20 +193,25 @@ class KernelScorer:
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
-        return self._losses(selected, candidates, 1)
-
-    def drop_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
-        """Validation losses of S - g for some columns g of S, for every candidate."""
-        return self._losses(selected, candidates, -1)
-
-    def _losses(self, selected: IntArray, candidates: ColumnSets, sign: Literal[1, -1]) -> Losses:
         selected = np.asarray(selected, dtype=np.intp)
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         for members, columns in candidates.by_size():
-            size = columns.shape[1]
-            parts[members] = self._equal_sizes(selected, columns, len(selected) + sign * size, sign)
-            if size == 0 and sign > 0:
+            parts[members] = self._equal_sizes(selected, columns, len(selected) + columns.shape[1])
+            if columns.shape[1] == 0:
                 parts[members] = self._as_it_is(selected, parts[members])
+        return Losses(parts, self.problem.part_weights)
+
+    def drop_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S - g for some columns g of S, for every candidate."""
+        selected = np.asarray(selected, dtype=np.intp)
+        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        for members, columns in candidates.by_size():
+            n_left = len(selected) - columns.shape[1]
+            if n_left > columns.shape[1]:
+                parts[members] = self._equal_sizes(selected, columns, n_left, sign=-1)
+            else:  # what is left is less, and rounding counts for less if that is added up
+                rest = np.array([np.setdiff1d(selected, each, assume_unique=True) for each in columns])
+                parts[members] = self._equal_sizes(selected[:0], rest, n_left)
         return Losses(parts, self.problem.part_weights)
 
     def _as_it_is(self, selected: IntArray, parts: FloatArray) -> FloatArray:
