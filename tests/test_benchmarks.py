@@ -104,6 +104,25 @@ def test_artificial_reports_what_was_selected(artificial: ModuleType, protocol: 
     assert set(results["runs"][0]["order"]) <= set(range(8))
 
 
+def test_baselines_are_judged_by_both_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    baselines = importlib.import_module("benchmarks.baselines")
+    file = tmp_path / "baselines.json"
+    methods = ["correlation", "lasso", "ngp"]
+    baselines.main(["--methods", *methods, "--runs", "2", "--features", "12", "--jobs", "1", "--json", str(file)])
+    results = json.loads(file.read_text(encoding="utf-8"))
+    assert list(results["means"]) == methods
+    assert len(results["runs"]) == 6
+    for run in results["runs"]:
+        X, y, truth = baselines.make_artificial(baselines.N_SAMPLES, 12, random_state=run["seed"])
+        if run["method"] == "correlation":  # twelve importances, all above one per cent
+            assert run["rule_selected"] == run["own_selected"] == 12
+            assert run["rule_fpsr"] == pytest.approx(7 / 12)
+            assert run["rule_fnsr"] == 0
+            by_size = np.argsort([-abs(np.corrcoef(column, y)[0, 1]) for column in X.T])
+            assert run["found_in_first"] == len(set(by_size[:5]) & set(truth)) / 5
+
+
 def test_networks_are_measured_beside_a_loop(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

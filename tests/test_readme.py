@@ -12,6 +12,7 @@ import pytest
 
 import ngp.groups
 from ngp import NeuralGreedyPursuit
+from ngp.baselines import registry
 from ngp.stopping import DEFAULT_TOL
 
 ROOT = Path(__file__).parents[1]
@@ -52,6 +53,12 @@ def test_links_lead_somewhere() -> None:
 @pytest.mark.parametrize("name", re.findall(r"`([a-z_]+)=", README))
 def test_named_parameters_exist(name: str) -> None:
     assert name in NeuralGreedyPursuit().get_params()
+
+
+@pytest.mark.parametrize("name", registry)
+def test_every_method_is_explained(name: str) -> None:
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\|[^|]*`{name}`[^|]*\|", text, flags=re.MULTILINE)
 
 
 def test_defaults_are_as_said() -> None:
