@@ -32,6 +32,7 @@ from ngp.baselines.mrmr import MRMR
 from ngp.baselines.mutual_information import MutualInformation
 from ngp.baselines.permutation import PermutationImportance, standardised_targets
 from ngp.baselines.recursive_elimination import RecursiveElimination
+from ngp.predictors.networks import one_torch_thread
 
 SEED = np.random.RandomState(0).randint(np.iinfo(np.int32).max)  # as scikit-learn seeds
 
@@ -228,7 +229,7 @@ def test_penalties_are_lassonets(kind: str) -> None:
     network = (LassoNetClassifier if has_classes(kind) else LassoNetRegressor)(
         hidden_dims=(6,), torch_seed=SEED, verbose=0, device=torch.device("cpu"), **settings
     )
-    with warnings.catch_warnings(), torch.random.fork_rng():
+    with warnings.catch_warnings(), torch.random.fork_rng(), one_torch_thread():
         warnings.filterwarnings("ignore", "lambda_start=")
         network.path(train, y_train, X_val=test, y_val=y_test)
     expected = network.feature_importances_.numpy()

@@ -37,7 +37,7 @@ class BART(Baseline):
     n_sweeps : int, default=40
         Sweeps, those of the burn-in among them.
     n_burn_in : int, default=15
-        The first so many sweeps, which don't count. XBART's authors advise 40 and 15; the paper used 20 and 15.
+        The first so many sweeps, which don't count. The paper used 15 of 20.
     n_features_to_select : int, float or None, default=None
         The best so many features, or the best share of them; None leaves the choice to `threshold`.
     threshold : float, default=0.01

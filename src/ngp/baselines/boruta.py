@@ -116,7 +116,7 @@ class Boruta(Baseline):
         confirmed = np.zeros(data.X.shape[1], dtype=bool)
         for output in [data.y] if data.classes is not None else scale(data.scaled_targets).T:
             boruta = BorutaPy(
-                # a few columns per split, as in the original, in regression too
+                # a few columns per split in regression too: all of them would take many times as long
                 forest(max_depth=self.max_depth, max_features="sqrt", n_jobs=self.n_jobs),
                 n_estimators=self.n_estimators,
                 alpha=self.alpha,
