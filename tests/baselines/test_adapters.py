@@ -23,7 +23,8 @@ from ngp.baselines.boruta import Boruta
 from ngp.baselines.lassonet import LassoNet
 from ngp.baselines.mrmr import MRMR
 from ngp.baselines.mutual_information import MutualInformation
-from ngp.baselines.permutation import PermutationImportance, held_out_rows
+from ngp.baselines.permutation import PermutationImportance
+from ngp.baselines.preparation import held_out_rows
 from ngp.baselines.recursive_elimination import RecursiveElimination
 
 METHODS: dict[str, Baseline] = {

@@ -30,7 +30,8 @@ from ngp.baselines.boruta import Boruta
 from ngp.baselines.lassonet import LassoNet
 from ngp.baselines.mrmr import MRMR
 from ngp.baselines.mutual_information import MutualInformation
-from ngp.baselines.permutation import PermutationImportance, standardised_targets
+from ngp.baselines.permutation import PermutationImportance
+from ngp.baselines.preparation import standardised_targets
 from ngp.baselines.recursive_elimination import RecursiveElimination
 from ngp.predictors.networks import one_torch_thread
 

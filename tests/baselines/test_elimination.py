@@ -213,6 +213,7 @@ def test_a_feature_without_which_training_diverges_stays() -> None:
 
 
 @parametrize_with_checks([DropOneOut(), ROAR()])
+@pytest.mark.filterwarnings("ignore:Nothing was", "ignore:No features were")
 def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import BoolArray, FloatArray
 from ngp.baselines.base import Baseline, TrainingData, require
-from ngp.baselines.permutation import on_standardised
+from ngp.baselines.preparation import on_standardised
 
 __all__ = ["Boruta"]
 

@@ -11,8 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import FloatArray
 from ngp.baselines.base import Baseline, TrainingData, require
-from ngp.baselines.permutation import held_out_rows, standardised_targets
-from ngp.baselines.recursive_elimination import strongest_columns
+from ngp.baselines.preparation import held_out_rows, standardised_targets, strongest_columns
 
 __all__ = ["LassoNet"]
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.inspection import permutation_importance
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
-from ngp._types import AnyArray, FloatArray, IntArray
+from ngp._types import FloatArray
 from ngp.baselines.base import Baseline, TrainingData
+from ngp.baselines.preparation import held_out_rows, on_standardised, standardised_targets
 
-__all__ = ["PermutationImportance", "held_out_rows", "on_standardised", "standardised_targets"]
+__all__ = ["PermutationImportance"]
 
 
 class PermutationImportance(Baseline):
@@ -118,52 +114,3 @@ class PermutationImportance(Baseline):
         )
         importances: FloatArray = np.maximum(fall.importances_mean, 0)
         return importances
-
-
-def standardised_targets(data: TrainingData) -> AnyArray:
-    """Targets for an estimator: labels, or values of moderate size whatever their unit, as a vector if it can be."""
-    if data.classes is not None:
-        return data.y
-    targets = data.scaled_targets
-    scaled: FloatArray = targets / targets.std() if targets.any() else targets
-    return scaled[:, 0] if scaled.shape[1] == 1 else scaled
-
-
-def on_standardised(estimator: Any, task: str) -> Any:
-    """Put an estimator behind the standardisation that the method trained it with."""
-    if task == "regression":
-        estimator = TransformedTargetRegressor(estimator, transformer=StandardScaler())
-    return make_pipeline(StandardScaler(), estimator)
-
-
-def held_out_rows(data: TrainingData, share: float, what: str, *, least: int) -> tuple[IntArray, IntArray]:
-    """Rows to train on and rows held out, chosen at random, from each class its share.
-
-    Of classes too rare for that, some are held out by chance, but one is always left to train on.
-
-    Parameters
-    ----------
-    data : TrainingData
-        With the seed.
-    share : float
-        Of the samples, to be held out.
-    what : str
-        The method, for the error message.
-    least : int
-        How many held-out samples it needs.
-    """
-    rows, labels = np.arange(len(data.X)), None if data.classes is None else data.y
-    split = partial(train_test_split, rows, test_size=share, random_state=data.seed)
-    try:
-        train, test = split(stratify=labels)
-    except ValueError:
-        train, test = split()
-        if labels is not None:
-            unknown = ~np.isin(labels[test], labels[train])
-            train, test = np.append(train, test[unknown]), test[~unknown]
-    if len(test) < least:
-        raise ValueError(
-            f"{what} holds out {share:.0%} of {len(rows)} samples, but none of a class it couldn't train on: "
-            f"that makes {len(test)}, and it needs at least {least}, so give more samples."
-        )
-    return train, test

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.baselines.base import Baseline, TrainingData
-from ngp.baselines.permutation import on_standardised, standardised_targets
+from ngp.baselines.preparation import on_standardised, standardised_targets, strongest_columns
 
-__all__ = ["RecursiveElimination", "strongest_columns"]
+__all__ = ["RecursiveElimination"]
 
 
 class RecursiveElimination(Baseline):
@@ -136,18 +136,3 @@ class RecursiveElimination(Baseline):
     def _own_choice(self) -> BoolArray:
         chosen: BoolArray = self._left
         return chosen
-
-
-def strongest_columns(values: FloatArray | IntArray, origin: IntArray) -> BoolArray:
-    """Mask of each feature's largest column, for importances that don't add up over the columns of a category.
-
-    Examples
-    --------
-    >>> strongest_columns(np.array([3, 1, 2]), np.array([0, 1, 1]))
-    array([ True, False,  True])
-    """
-    order = np.argsort(-values, kind="stable")
-    _, first = np.unique(origin[order], return_index=True)
-    mask = np.zeros(len(values), dtype=bool)
-    mask[order[first]] = True
-    return mask
