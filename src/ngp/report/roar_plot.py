@@ -1,0 +1,65 @@
+"""Plot of ROAR's curves: how much is lost when the features that a ranking puts first are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ngp.baselines.roar import RoarCurve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_roar"]
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+
+
+def plot_roar(curves: Mapping[str, RoarCurve], *, ax: Axes | None = None) -> Axes:
+    """Plot the validation loss against the share of the features that are removed, most important first.
+
+    The steeper a curve rises, the better the ranking: what it puts first can't be replaced by the rest. Error bars
+    are one standard error.
+
+    Parameters
+    ----------
+    curves : mapping of labels to RoarCurve
+        One curve for each ranking, made on the same data (see `ngp.baselines.roar_curve`).
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if not isinstance(curves, Mapping) or not curves:
+        raise TypeError("curves must be a mapping of labels to curves, such as {'ngp': roar_curve(X, y, selector)}.")
+    if ax is None:
+        ax = _new_axes()
+    for number, (label, curve) in enumerate(curves.items()):
+        ax.errorbar(
+            100 * curve.shares,
+            curve.losses,
+            yerr=curve.standard_errors,
+            label=label,
+            color=COLOURS[number % len(COLOURS)],
+            marker=MARKERS[number % len(MARKERS)],
+            elinewidth=1.0,
+        )
+    ax.set_xlabel("features removed, most important first (%)")
+    ax.set_ylabel("validation loss after retraining ± standard error")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return ax
+
+
+def _new_axes() -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "plot_roar needs matplotlib, which is not installed: run pip install neural-greedy-pursuit[plot]."
+        ) from error
+    return pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")[1]
