@@ -1,0 +1,261 @@
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.model_selection import GroupKFold
+from sklearn.utils import Bunch
+
+from ngp.datasets import load_airfoil, load_boston, load_isolet, load_mice, load_vowel, locate
+from ngp.datasets.tables import _AIRFOIL, _BOSTON, _VOWELS
+
+MICE = ["7_1,1,,c-CS-s", "7_2,2,4,c-CS-s", "J9_1,,6,t-CS-s", "J9_2,6,8,t-CS-s"]
+
+
+def boston(n_samples=4):
+    return np.random.default_rng(0).integers(0, 100, (n_samples, 14)) / 4
+
+
+def csv(names, values):
+    return "\n".join([",".join(names), *(",".join(map(str, row)) for row in values)]).encode()
+
+
+@pytest.fixture
+def boston_file(folders, put):
+    values = boston()
+    put(folders[0], "boston.csv", csv([*_BOSTON, "MEDV"], values))
+    return values
+
+
+def test_boston_with_noise(boston_file):
+    table = load_boston(random_state=0)
+    assert table.X.shape == (4, 113)
+    assert_array_equal(table.X[:, :13], boston_file[:, :13])
+    assert_array_equal(table.y, boston_file[:, 13])
+    assert_array_equal(table.truth, np.arange(13))
+    noise = table.X[:, 13:]
+    assert noise.min() >= 10
+    assert noise.max() <= 20
+    assert noise.mean() == pytest.approx(15, abs=1)
+    assert table.feature_names[:13] == _BOSTON
+    assert table.feature_names[13] == "noise_0"
+    assert len(table.feature_names) == 113
+    assert table.class_names == ()
+    assert table.groups is None
+
+
+@pytest.mark.parametrize("n_noise", [0, 1, np.int64(5)])
+def test_boston_number_of_noise_columns(boston_file, n_noise):
+    table = load_boston(n_noise=n_noise, random_state=0)
+    assert table.X.shape == (4, 13 + n_noise)
+    assert len(table.feature_names) == 13 + n_noise
+    assert table.truth.size == 13
+
+
+def test_boston_seeds(boston_file):
+    first = load_boston(random_state=3)
+    assert_array_equal(first.X, load_boston(random_state=3).X)
+    assert_array_equal(first.X, load_boston(random_state=np.random.RandomState(3)).X)
+    assert not np.array_equal(first.X, load_boston(random_state=4).X)
+    assert not np.array_equal(load_boston().X, load_boston().X)
+
+
+def test_boston_bad_noise():
+    with pytest.raises(TypeError, match=r"n_noise=1\.5 is not an integer; give a whole number"):
+        load_boston(n_noise=1.5)
+    with pytest.raises(ValueError, match="n_noise=-1 is negative; give 0 or more"):
+        load_boston(n_noise=-1)
+
+
+def test_boston_nominal_columns_from_openml(folders, openml, expect):
+    values = boston()
+    values[:, 8] = [24, 1, 1, 5]
+    codes = values[:, :13].copy()
+    codes[:, 8] = [2, 0, 0, 1]
+    expect("Boston housing", values[:, :13], values[:, 13])
+    calls = openml(
+        Bunch(data=codes, target=values[:, 13], feature_names=list(_BOSTON), categories={"RAD": ["1", "5", "24"]})
+    )
+    assert_array_equal(load_boston(n_noise=0).X, values[:, :13])
+    assert calls == [("boston", 1)]
+
+
+def test_airfoil_names(folders, put):
+    put(folders[0], "airfoil.csv", csv([*_AIRFOIL, "level"], [[1, 2, 3, 4, 5, 6]]))
+    table = load_airfoil()
+    assert table.feature_names == _AIRFOIL
+    assert_array_equal(table.truth, np.arange(5))
+    assert_array_equal(pickle.loads(pickle.dumps(table)).X, table.X)
+
+
+def vowels():
+    X = np.random.default_rng(0).normal(size=(990, 10))
+    return X, np.arange(990) % 11
+
+
+@pytest.mark.parametrize(
+    ("subset", "rows"), [("train", slice(528)), ("test", slice(528, None)), ("all", slice(None)), (None, slice(None))]
+)
+def test_vowel_subsets(folders, put, make_mat, subset, rows):
+    X, y = vowels()
+    put(folders[0], "vowel.mat", make_mat(featureMat=X.T, labelMat=np.eye(11, dtype=np.uint8)[y].T))
+    table = load_vowel(subset=subset) if subset else load_vowel()
+    assert_array_equal(table.X, X[rows])
+    assert_array_equal(table.y, y[rows])
+    assert table.X.flags.c_contiguous
+    assert len(table.feature_names) == 10
+    assert table.class_names == _VOWELS
+
+
+def test_vowel_from_openml(folders, openml, expect):
+    X, y = vowels()
+    expect("Vowel", X, y)
+    others = ["Train_or_Test", "Speaker_Number", "Sex"]
+    calls = openml(
+        Bunch(
+            data=np.hstack([np.ones((990, 3)), X]),
+            target=np.array(_VOWELS, dtype=object)[y],
+            feature_names=others + [f"Feature_{number}" for number in range(10)],
+            categories={name: ["a", "b"] for name in others},
+        )
+    )
+    table = load_vowel(subset="test")
+    assert_array_equal(table.X, X[528:])
+    assert_array_equal(table.y, y[528:])
+    assert calls == [("vowel", 2)]
+
+
+def test_vowel_unknown_subset():
+    with pytest.raises(ValueError, match="subset='half' is unknown; use 'train', 'test' or 'all'"):
+        load_vowel(subset="half")
+
+
+def test_isolet_file(folders, put, make_mat):
+    X = np.random.default_rng(0).normal(size=(3, 617))
+    put(folders[0], "fs/Isolet.mat", make_mat(X=X, Y=np.array([[1], [1], [26]], dtype=np.uint8)))
+    table = load_isolet()
+    assert_array_equal(table.X, X)
+    assert_array_equal(table.y, [0, 0, 25])
+    assert table.feature_names[-1] == "f617"
+    assert table.class_names[25] == "Z"
+
+
+def test_isolet_from_openml_is_cut_and_sorted(folders, openml, expect):
+    X = np.random.default_rng(0).normal(size=(1600, 617))
+    letters = np.arange(1600) // 2 % 26
+    order = np.argsort(letters[:1560], kind="stable")
+    expect("ISOLET", X[order], letters[order])
+    calls = openml(Bunch(data=X, target=(letters + 1).astype(str).astype(object)))
+    table = load_isolet()
+    assert_array_equal(table.X, X[order])
+    assert_array_equal(np.bincount(table.y), [60] * 26)
+    assert calls == [("isolet", 1)]
+
+
+@pytest.fixture
+def mice_file(folders, put):
+    header = ["MouseID", *(f"p{number}" for number in range(77)), "Genotype", "Treatment", "Behavior", "class"]
+    rows = []
+    for line in MICE:
+        mouse, first, second, name = line.split(",")
+        rows.append([mouse, first, second, *["0"] * 75, "-", "-", "-", name])
+    put(folders[0], "fs/Data_Cortex_Nuclear.csv", csv(header, rows))
+
+
+def test_mice_missing_values(mice_file):
+    assert_array_equal(load_mice().X[:, :2], [[1, np.nan], [2, 4], [np.nan, 6], [6, 8]])
+    assert_array_equal(load_mice(missing="mean").X[:, :2], [[1, 6], [2, 4], [3, 6], [6, 8]])
+    complete = load_mice(missing="drop")
+    assert_array_equal(complete.X[:, :2], [[2, 4], [6, 8]])
+    assert_array_equal(complete.y, [0, 1])
+    assert_array_equal(complete.groups, [0, 1])
+
+
+def test_mice_classes_and_groups(mice_file):
+    table = load_mice()
+    assert table.class_names == ("c-CS-s", "t-CS-s")
+    assert_array_equal(table.y, [0, 0, 1, 1])
+    assert_array_equal(table.groups, [0, 0, 1, 1])
+    assert table.feature_names == tuple(f"p{number}" for number in range(77))
+
+
+def test_mice_from_openml(folders, openml, expect):
+    X = np.array([[1, np.nan], [2, 4], [3, 5]])
+    expect("Mice protein expression", X, np.array([1, 1, 0]))
+    target = np.array([["t-CS-s", "J9_1"], ["t-CS-s", "J9_2"], ["c-CS-s", "7_1"]], dtype=object)
+    calls = openml(Bunch(data=X, target=target, feature_names=["p1", "p2"]))
+    table = load_mice()
+    assert_array_equal(table.X, X)
+    assert_array_equal(table.y, [1, 1, 0])
+    assert_array_equal(table.groups, [1, 1, 0])
+    assert table.feature_names == ("p1", "p2")
+    assert calls == [("MiceProtein", 4)]
+
+
+def test_mice_unknown_missing():
+    with pytest.raises(ValueError, match="missing='zero' is unknown; use 'keep', 'mean' or 'drop'"):
+        load_mice(missing="zero")
+
+
+def test_real_boston(real_files):
+    real_files("boston.csv")
+    table = load_boston(random_state=0)
+    assert table.X.shape == (506, 113)
+    assert table.feature_names[:13] == _BOSTON
+    assert table.y.mean() == pytest.approx(22.5328, abs=5e-5)
+    assert table.y.std(ddof=1) == pytest.approx(9.1971, abs=5e-5)
+    assert table.X[:, 3].sum() == 35
+
+
+def test_real_airfoil(real_files):
+    real_files("airfoil.csv")
+    table = load_airfoil()
+    assert table.X.shape == (1503, 5)
+    assert table.feature_names == _AIRFOIL
+    assert (table.X[:, 0].min(), table.X[:, 0].max()) == (200, 20000)
+    assert (table.X[:, 1].min(), table.X[:, 1].max()) == (0, 22.2)
+    assert (table.y.min(), table.y.max()) == (103.38, 140.987)
+
+
+def test_real_vowel(real_files):
+    real_files("vowel.mat")
+    train, test = load_vowel(subset="train"), load_vowel(subset="test")
+    assert_array_equal(np.bincount(train.y), [48] * 11)
+    assert_array_equal(np.bincount(test.y), [42] * 11)
+    X = load_vowel().X
+    assert X.shape == (990, 10)
+    assert_allclose([X.min(), X.max()], [-5.211, 5.074])
+
+
+def test_real_isolet(real_files):
+    real_files("fs/Isolet.mat")
+    table = load_isolet()
+    assert table.X.shape == (1560, 617)
+    assert_array_equal(np.bincount(table.y), [60] * 26)
+    assert (table.X.min(), table.X.max()) == (-1, 1)
+
+
+def test_real_mice(real_files):
+    real_files("fs/Data_Cortex_Nuclear.csv")
+    table = load_mice()
+    assert table.X.shape == (1080, 77)
+    assert np.isnan(table.X).sum() == 1396
+    assert load_mice(missing="drop").X.shape == (552, 77)
+    assert not np.isnan(load_mice(missing="mean").X).any()
+    assert sorted(np.bincount(table.y)) == [105, 135, 135, 135, 135, 135, 150, 150]
+    assert_array_equal(np.bincount(table.groups), [15] * 72)
+    for train, test in GroupKFold(4).split(table.X, table.y, table.groups):
+        assert not set(table.groups[train]) & set(table.groups[test])
+
+
+def test_real_files_have_the_summaries_expected_of_openml(real_files):
+    real_files("boston.csv", "airfoil.csv", "vowel.mat", "fs/Isolet.mat", "fs/Data_Cortex_Nuclear.csv")
+    tables = {
+        "Boston housing": load_boston(n_noise=0),
+        "Airfoil self-noise": load_airfoil(),
+        "Vowel": load_vowel(),
+        "ISOLET": load_isolet(),
+        "Mice protein expression": load_mice(),
+    }
+    for title, table in tables.items():
+        assert_allclose(locate._summary(table.X, table.y), locate.SUMMARIES[title], rtol=1e-7)
