@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from ngp import baselines, datasets, groups, metrics, predictors, stopping
+from ngp import baselines, datasets, groups, metrics, predictors, report, stopping
 from ngp.comparison import compare
 from ngp.selector import NeuralGreedyPursuit
 from ngp.ssfn import SSFNClassifier, SSFNRegressor
@@ -23,5 +23,6 @@ __all__ = [
     "groups",
     "metrics",
     "predictors",
+    "report",
     "stopping",
 ]
