@@ -164,6 +164,16 @@ def test_a_category_leaves_as_one(method: Any) -> None:
     assert selector.get_feature_names_out().tolist() == ["town"]
     assert [step.removed.tolist() for step in selector.path_] == [[0], [1]]
     assert selector.ranking_.tolist() == [2, 1, 3]
+    rises = np.maximum.accumulate(np.maximum([step.rises[0] for step in selector.path_], 0))
+    assert selector.importances_ == pytest.approx([*rises / rises.sum(), 0])
+
+
+@BOTH
+def test_of_equals_the_first_stays(method: Any) -> None:
+    X, y = small_problem()
+    X[:, 2] = X[:, 4] = X[:, 1]
+    ranking = method(random_state=0).fit(X, y).ranking_
+    assert ranking[1] < ranking[2] < ranking[4]
 
 
 @BOTH

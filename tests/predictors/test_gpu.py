@@ -235,6 +235,9 @@ def test_kernels_are_those_of_numpy(case: dict[str, Any], settings: dict[str, An
         for i in range(len(candidates)):
             alone = there.add_losses(selected, ColumnSets.of([candidates[i]])).parts[0]
             assert_close(alone, expected[i], 1e-6)
+    several, leaving = np.arange(6), ColumnSets.of([[0], [4, 2], [], [5, 1, 0, 3]])
+    expected = here.drop_losses(several, leaving).parts
+    assert_close(there.drop_losses(several, leaving).parts, expected, 1e-6)
     fitted = there.fit(SELECTED)
     assert_close(fitted.predict(problem.X), here.fit(SELECTED).predict(problem.X), 1e-6)
     found = pickle.loads(pickle.dumps(fitted)).predict(problem.X)

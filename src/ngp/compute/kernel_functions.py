@@ -187,7 +187,7 @@ class Candidates:
         self.norms = None
         if task.kernel == "arc-cosine":
             lengths = task.lengths + task.sign * _squared_lengths(task.scale, columns)
-            self.norms = self.xp.sqrt(self.xp.clip(lengths, 1, None))  # rounding could leave less than the constant
+            self.norms = self.xp.sqrt(lengths)
 
     def kernel(self, centres: slice, rows: slice | IntArray, out: Array | None = None) -> Array:
         """Kernel (n_candidates, …) between some of the centres and some rows, in `out` or in a new array."""
