@@ -221,7 +221,7 @@ def test_the_package_shows_it() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"methods": "lassso"}, ValueError, r"methods has 'lassso', which is unknown: use one of all, ngp, drop-one-out"),
+        ({"methods": "lassso"}, ValueError, r"methods has 'lassso', which is unknown: use one of all, ngp, drop"),
         ({"methods": 3}, TypeError, "methods=3 is neither a list nor a mapping: give one of them"),
         ({"methods": []}, ValueError, "methods is empty: give at least one"),
         ({"methods": [LinearRegression()]}, TypeError, r"methods has LinearRegression\(\), which is no selector: give"),
