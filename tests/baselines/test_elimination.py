@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ngp.baselines import DropOneOut, Lasso, roar_curve
@@ -191,6 +191,16 @@ def test_neither_jobs_nor_a_second_fit_change_anything(method: Any) -> None:
     selectors = [method(n_jobs=n_jobs, random_state=5).fit(X, y) for n_jobs in (1, 2)]
     assert (selectors[0].importances_ == selectors[1].importances_).all()
     assert (selectors[0].fit(X, y).importances_ == selectors[1].importances_).all()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "cv", [3, 0.3, "loo", ShuffleSplit(3, test_size=0.3, random_state=0), [(np.arange(40), np.arange(40, 60))]]
+)
+def test_any_way_of_validation(method: Any, cv: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    selector = method(cv=cv, random_state=0).fit(X, np.sin(2 * X[:, 1]) + X[:, 3])
+    assert selector.get_support(indices=True).tolist() == [1, 3]
 
 
 @BOTH

@@ -155,8 +155,9 @@ class ROAR(Elimination):
         What is trained, as in `ngp.NeuralGreedyPursuit`.
     step : int or float, default=0.1
         How many features leave in a step, or which share of those that are left (at least one).
-    cv : object, default=5
-        How sets of features are judged, as in `ngp.NeuralGreedyPursuit`.
+    cv : int, float, "loo", splitter or splits, default=5
+        How sets of features are judged: a number of random folds, a hold-out share, leave-one-out, any scikit-learn
+        splitter, or pairs of row numbers.
     n_features_to_select : int, float or None, default=None
         The last so many features, or the last share of them; None leaves the choice to `threshold`.
     threshold : float or None, default=0.01
