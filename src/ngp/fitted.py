@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_array
@@ -13,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from ngp._types import AnyArray, FloatArray
 from ngp.columns import briefly_refused_gaps
-from ngp.losses import probabilities
+from ngp.losses import labels, probabilities
 from ngp.reduction import TableSelector
 
 __all__ = ["FittedSelector"]
@@ -54,9 +53,7 @@ class FittedSelector(TableSelector):
         """
         coded = self._predict_coded(X)
         if self.task_ == "classification":
-            best = coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
-            labels: AnyArray = self.classes_[best]
-            return labels
+            return labels(coded, self.classes_)
         return coded[:, 0] if self._single_output else coded
 
     @available_if(_is_classification)

@@ -12,7 +12,12 @@ import numpy as np
 
 from ngp._types import AnyArray, FloatArray
 
-__all__ = ["CLASSIFICATION_LOSSES", "LOSSES", "probabilities"]
+__all__ = [
+    "CLASSIFICATION_LOSSES",
+    "LOSSES",
+    "labels",
+    "probabilities",
+]
 
 # A probability estimate below this counts as this, so that one confident mistake costs a finite loss.
 SMALLEST_PROBABILITY = 1e-3
@@ -100,3 +105,16 @@ LOSSES: dict[str, Callable[[AnyArray, FloatArray], FloatArray]] = {
     "hinge": hinge,
 }
 CLASSIFICATION_LOSSES = frozenset({"cross_entropy", "hinge"})
+
+
+def labels(coded: AnyArray, classes: AnyArray) -> AnyArray:
+    """Classes that coded targets or predictions (n_samples, n_outputs) stand for, or come closest to.
+
+    Examples
+    --------
+    >>> labels(np.array([[0.9], [0.2]]), np.array(["no", "yes"]))
+    array(['yes', 'no'], dtype='<U3')
+    """
+    best = coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
+    found: AnyArray = classes[best]
+    return found

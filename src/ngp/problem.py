@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.groups import Groups, make_groups
-from ngp.losses import CLASSIFICATION_LOSSES, LOSSES
+from ngp.losses import CLASSIFICATION_LOSSES, LOSSES, labels
 from ngp.validation import Round, make_rounds
 
 __all__ = ["Problem", "code_targets", "detect_task", "make_problem", "resolve_scoring"]
@@ -89,11 +89,9 @@ class Problem:
     @cached_property
     def y(self) -> AnyArray:
         """The targets as estimators take them: classes as labels, a single output as a vector."""
-        values = self.targets[:, 0] if self.n_outputs == 1 else self.targets
-        if self.classes is None:
-            return values
-        labels: AnyArray = self.classes[values.argmax(axis=1) if values.ndim == 2 else values.astype(np.intp)]
-        return labels
+        if self.classes is not None:
+            return labels(self.targets, self.classes)
+        return self.targets[:, 0] if self.n_outputs == 1 else self.targets
 
     @cached_property
     def is_weighted(self) -> bool:

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 
 from ngp import NeuralGreedyPursuit
-from ngp.baselines.base import Baseline, TrainingData, best_features, normalised, require
+from ngp.baselines.base import Baseline, SelfChoosing, TrainingData, best_features, normalised, require
 from ngp.predictors import SSFN
 
 rng = np.random.default_rng(0)
@@ -50,13 +50,10 @@ class Given(Baseline):
         return np.asarray(self.weights, dtype=float)[: data.X.shape[1]]
 
 
-class Choosy(Given):
+class Choosy(Given, SelfChoosing):
     """Selects the least important feature, where nothing else is asked for."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Given._parameter_constraints,
-        "threshold": [*Given._parameter_constraints["threshold"], None],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**SelfChoosing._parameter_constraints}
 
     def _own_choice(self) -> Any:
         return self.importances_ == self.importances_.min()

@@ -18,10 +18,11 @@ from sklearn.utils.validation import _check_feature_names, validate_data
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.columns import ColumnEncoder, briefly_refused_gaps
+from ngp.losses import labels
 from ngp.problem import code_targets, detect_task
 from ngp.reduction import TableSelector
 
-__all__ = ["Baseline", "TrainingData", "best_features", "normalised", "require"]
+__all__ = ["Baseline", "SelfChoosing", "TrainingData", "best_features", "normalised", "require"]
 
 # A column whose values differ by less than this share of their size is constant, as in `ngp.problem`.
 ROUNDING = 1e-10
@@ -57,11 +58,9 @@ class TrainingData:
     @property
     def y(self) -> AnyArray:
         """The targets as estimators take them: classes as labels, a single output as a vector."""
-        values = self.targets[:, 0] if self.targets.shape[1] == 1 else self.targets
-        if self.classes is None:
-            return values
-        labels: AnyArray = self.classes[values.argmax(axis=1) if values.ndim == 2 else values.astype(np.intp)]
-        return labels
+        if self.classes is not None:
+            return labels(self.targets, self.classes)
+        return self.targets[:, 0] if self.targets.shape[1] == 1 else self.targets
 
     @property
     def standardised(self) -> FloatArray:
@@ -125,11 +124,7 @@ def best_features(importances: FloatArray, number: int) -> BoolArray:
 
 
 class Baseline(TableSelector):
-    """Base of all competing methods: a subclass says how important each column is.
-
-    A subclass implements `_column_importances`; one whose method has a rule of its own for choosing overrides
-    `_own_choice` too, and has ``threshold=None`` by default.
-    """
+    """Base of all competing methods: a subclass says how important each column is."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_features_to_select": [
@@ -142,16 +137,12 @@ class Baseline(TableSelector):
     }
 
     n_features_to_select: int | float | None
-    threshold: float | None
+    threshold: Any  # a number, or None where the method is `SelfChoosing`
     task: str
 
     @abstractmethod
     def _column_importances(self, data: TrainingData) -> FloatArray:
         """Importance of each column of ``data.X``, none negative, on any scale."""
-
-    def _own_choice(self) -> BoolArray:
-        """Mask of the features that the method itself selects, where it has a rule for that."""
-        raise NotImplementedError
 
     def own_estimator(self) -> Any:
         """Make an estimator of the method's own kind, to be trained on the columns that `fit` has selected.
@@ -196,7 +187,8 @@ class Baseline(TableSelector):
     def _choose(self, number: int | None) -> BoolArray:
         if number is not None:
             return best_features(self.importances_, number)
-        return self._own_choice() if self.threshold is None else self.importances_ > self.threshold
+        mask: BoolArray = self.importances_ > self.threshold
+        return mask
 
     def _number_to_select(self, data: TrainingData) -> int | None:
         number = self.n_features_to_select
@@ -247,3 +239,21 @@ class Baseline(TableSelector):
                 stacklevel=5,
             )
         return varies
+
+
+class SelfChoosing(Baseline):
+    """Base of the methods with a rule of their own for choosing, which ``threshold=None`` asks for."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Baseline._parameter_constraints,
+        "threshold": [*Baseline._parameter_constraints["threshold"], None],
+    }
+
+    @abstractmethod
+    def _own_choice(self) -> BoolArray:
+        """Mask of the features that the method itself selects."""
+
+    def _choose(self, number: int | None) -> BoolArray:
+        if number is None and self.threshold is None:
+            return self._own_choice()
+        return super()._choose(number)

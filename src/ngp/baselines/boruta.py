@@ -12,13 +12,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import BoolArray, FloatArray
-from ngp.baselines.base import Baseline, TrainingData, require
+from ngp.baselines.base import SelfChoosing, TrainingData, require
 from ngp.baselines.preparation import on_standardised
 
 __all__ = ["Boruta"]
 
 
-class Boruta(Baseline):
+class Boruta(SelfChoosing):
     """Keep the columns that are more important to a random forest than chance would have it.
 
     The boruta package: in each round a forest is trained on the columns and on shuffled copies of them, and a column
@@ -68,8 +68,7 @@ class Boruta(Baseline):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Baseline._parameter_constraints,
-        "threshold": [*Baseline._parameter_constraints["threshold"], None],
+        **SelfChoosing._parameter_constraints,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 2, None, closed="left")],

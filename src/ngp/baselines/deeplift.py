@@ -39,7 +39,7 @@ class DeepLIFT(Baseline):
     predictor : {"mlp", "cnn"}, `ngp.predictors.MLP` or `ngp.predictors.CNN`, default="mlp"
         The network and its training. It is trained once, for `refit_epochs` of the predictor, or for its `epochs`
         where that is ``"auto"``: the paper trains for a fixed number too, and to search for the best one would take
-        more than ten times as long. For a CNN, features are the pixels of images; constant ones are zero for it.
+        much longer. For a CNN, features are the pixels of images; constant ones are zero for it.
     n_background : int, default=100
         Number of samples that the explained ones are compared with; all where X has fewer.
     n_explained : int, default=100

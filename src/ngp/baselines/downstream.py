@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, FloatArray
 from ngp.groups import make_groups
-from ngp.losses import probabilities
+from ngp.losses import labels, probabilities
 from ngp.predictors.base import scorer_at
 from ngp.predictors.resolve import resolve_predictor
 from ngp.problem import make_problem
@@ -163,10 +163,7 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
         coded = self._predict_coded(X)
         if self.task_ == "regression":
             return coded[:, 0] if self._single_output else coded
-        labels: AnyArray = self.classes_[
-            coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
-        ]
-        return labels
+        return labels(coded, self.classes_)
 
     @available_if(_predicts_classes)
     def predict_proba(self, X: Any) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -66,27 +65,6 @@ class DropOneOut(Elimination):
     >>> DropOneOut(random_state=0).fit(X, y).get_support(indices=True), truth
     (array([0, 1]), array([0, 1]))
     """
-
-    def __init__(
-        self,
-        *,
-        predictor: Any = "kernel",
-        step: int | float = 1,
-        cv: Any = 5,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = None,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.predictor = predictor
-        self.step = step
-        self.cv = cv
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.task = task
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _judges(
         self, data: TrainingData, problem: Problem, predictor: Predictor, features: ColumnSets

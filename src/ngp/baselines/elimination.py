@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from ngp._types import BoolArray, FloatArray, IntArray
-from ngp.baselines.base import Baseline, TrainingData
+from ngp.baselines.base import SelfChoosing, TrainingData
 from ngp.baselines.downstream import PredictorEstimator
 from ngp.groups import make_groups
 from ngp.predictors.base import ColumnSets, Predictor
@@ -72,7 +72,7 @@ class EliminationStep:
     seconds: float
 
 
-class Elimination(Baseline):
+class Elimination(SelfChoosing):
     """Base of the methods that eliminate: a subclass says what each feature is worth among those that are left.
 
     The importance of a feature is the rise of the loss when it left, but never less than that of a feature that left
@@ -80,8 +80,7 @@ class Elimination(Baseline):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Baseline._parameter_constraints,
-        "threshold": [*Baseline._parameter_constraints["threshold"], None],
+        **SelfChoosing._parameter_constraints,
         "predictor": [
             StrOptions(set(PREDICTORS)),
             HasMethods("bind"),
@@ -96,11 +95,26 @@ class Elimination(Baseline):
         "random_state": ["random_state"],
     }
 
-    predictor: Any
-    step: int | float
-    cv: Any
-    n_jobs: int | None
-    random_state: int | np.random.RandomState | None
+    def __init__(
+        self,
+        *,
+        predictor: Any = "kernel",
+        step: int | float = 1,
+        cv: Any = 5,
+        n_features_to_select: int | float | None = None,
+        threshold: float | None = None,
+        task: str = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.predictor = predictor
+        self.step = step
+        self.cv = cv
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.task = task
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     @abstractmethod
     def _judges(self, data: TrainingData, problem: Problem, predictor: Predictor, features: ColumnSets) -> Any:

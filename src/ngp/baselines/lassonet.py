@@ -38,7 +38,7 @@ class LassoNet(Baseline):
         The hierarchy parameter: how much a column may weigh in the hidden layer, relative to its weight in the skip
         connection.
     lambda_start : float or "auto", default="auto"
-        The first penalty; ``"auto"`` lets the package look for it, which can take longer than all the rest.
+        The first penalty; ``"auto"`` lets the package look for it, which takes its time.
     path_multiplier : float, default=1.02
         Factor by which the penalty grows.
     n_features_to_select : int, float or None, default=None

@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.baselines.base import Baseline, TrainingData, best_features, require
+from ngp.baselines.base import SelfChoosing, TrainingData, best_features, require
 
 __all__ = ["MRMR"]
 
 SMALLEST_REDUNDANCY = 1e-12  # a column unrelated to everything would divide zero by zero, and be taken first
 
 
-class MRMR(Baseline):
+class MRMR(SelfChoosing):
     """Take features one by one: related to the targets, and little related to the features already taken.
 
     The method is feature-engine's ``MRMR``, gone through to the last feature. It tells an order alone, so the
@@ -59,8 +59,7 @@ class MRMR(Baseline):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Baseline._parameter_constraints,
-        "threshold": [*Baseline._parameter_constraints["threshold"], None],
+        **SelfChoosing._parameter_constraints,
         "method": [StrOptions({"FCQ", "FCD", "MID"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],

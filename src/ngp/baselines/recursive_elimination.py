@@ -14,13 +14,13 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import BoolArray, FloatArray, IntArray
-from ngp.baselines.base import Baseline, TrainingData
+from ngp.baselines.base import SelfChoosing, TrainingData
 from ngp.baselines.preparation import on_standardised, standardised_targets, strongest_columns
 
 __all__ = ["RecursiveElimination"]
 
 
-class RecursiveElimination(Baseline):
+class RecursiveElimination(SelfChoosing):
     """Train an estimator, drop the columns that are least important to it, and again with those left.
 
     scikit-learn's ``RFE`` where `n_features_to_select` says how many are to be left, and ``RFECV`` where
@@ -67,8 +67,7 @@ class RecursiveElimination(Baseline):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Baseline._parameter_constraints,
-        "threshold": [*Baseline._parameter_constraints["threshold"], None],
+        **SelfChoosing._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
         "step": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")],
         "cv": [Interval(Integral, 2, None, closed="left")],

@@ -201,14 +201,16 @@ class ROAR(Elimination):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.predictor = predictor
-        self.step = step
-        self.cv = cv
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.task = task
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        super().__init__(
+            predictor=predictor,
+            step=step,
+            cv=cv,
+            n_features_to_select=n_features_to_select,
+            threshold=threshold,
+            task=task,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
 
     def _judges(
         self, data: TrainingData, problem: Problem, predictor: Predictor, features: ColumnSets
