@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,30 +14,11 @@ from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
 from ngp.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db
-from ngp.stopping import StepLike, Stop
+from ngp.paper.rules import PublishedRule
 
 N_TRAIN, N_TEST, N_FEATURES = 300, 300, 500
 # FPSR, FNSR and P-NME in the paper's first table.
 PUBLISHED = {"ssfn": (0.016, 0.0, -12.01), "mlp": (0.0, 0.02, -10.57)}
-
-
-@dataclass(frozen=True)
-class PublishedRule:
-    """The authors' rule: stop when the validation NME, in dB, changes by less than a share of itself, or rises.
-
-    The step that didn't pay is taken back. Both values are taken under the random numbers of the step.
-    """
-
-    mean_square: float  # of the validation targets
-    eta: float = 0.06
-
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
-        if len(steps) < 3:  # the constant prediction has no say in it
-            return None
-        last, now = (10 * np.log10(loss / self.mean_square) for loss in (steps[-1].before, steps[-1].loss))
-        if now < last and abs(now - last) >= self.eta * abs(last):
-            return None
-        return Stop(f"the NME changed by less than {self.eta} of itself", keep=len(steps) - 2)
 
 
 def run(predictor: str, protocol: str, seed: int, n_features: int, n_jobs: int) -> dict[str, Any]:

@@ -39,12 +39,6 @@ def test_held_out_rows_are_no_training_rows() -> None:
         assert not any(row.tobytes() in rows for row in data.X_test)
 
 
-def test_tables_are_aligned_markdown() -> None:
-    lines = demo.table(["a", "long name"], [["value", "1"], ["2", "3"]]).splitlines()
-    assert lines[1] == "| ----- | --------- |"
-    assert len(set(map(len, lines))) == 1
-
-
 def test_steps_table_says_what_was_taken_back() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))
@@ -62,15 +56,6 @@ def test_scores() -> None:
     assert demo.accuracy(data, np.zeros(100)) == "25.0% ± 4.3%"
     assert demo.r2(data, np.arange(100) % 4) == "1.000 ± 0.000"
     assert demo.r2(data, np.full(100, 1.5)).startswith("0.000 ± ")
-
-
-def test_nothing_half_written_is_left(tmp_path: Path) -> None:
-    demo.write_whole(tmp_path / "report.md", b"first")
-    demo.write_whole(tmp_path / "report.md", b"second")
-    with pytest.raises(TypeError):
-        demo.write_whole(tmp_path / "report.md", 3)  # type: ignore[arg-type]
-    assert [path.name for path in tmp_path.iterdir()] == ["report.md"]
-    assert (tmp_path / "report.md").read_bytes() == b"second"
 
 
 @pytest.mark.parametrize("with_matplotlib", [True, False])

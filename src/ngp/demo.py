@@ -5,7 +5,6 @@ It prints what it does, and writes the same as ``report.md``, with pictures wher
 
 from __future__ import annotations
 
-import os
 import warnings
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.files import markdown_table, write_whole
 from ngp.groups import image_windows
 from ngp.pursuit import Step
 from ngp.report import plot_path
@@ -115,7 +115,7 @@ Why it stopped: {selector.stop_reason_}.
 
 R² on the held-out rows, ± its standard error over {N_RESAMPLES} resamples of them:
 
-{table(["predictor", "columns", "R²"], regression_scores(data, selector))}"""
+{markdown_table(["predictor", "columns", "R²"], regression_scores(data, selector))}"""
 
     def draw(figure: Figure) -> None:
         plot_path(steps, ax=figure.add_subplot())
@@ -163,7 +163,7 @@ A candidate is a window of {WINDOW} × {WINDOW} pixels.
 
 Accuracy of the network on the held-out images, ± its standard error:
 
-{table(["pixels", "accuracy"], rows)}"""
+{markdown_table(["pixels", "accuracy"], rows)}"""
     return text, lambda figure: draw_windows(figure, data, windows.columns, selector.order_)
 
 
@@ -207,7 +207,7 @@ def steps_table(steps: Sequence[Step]) -> str:
         loss = f"{step.loss:.{digits}f} ± {step.standard_error:.{digits}f}"
         others = ["", ""] if first else [f"{step.gain:.1%}", f"{step.runner_up_loss:.{digits}f}"]
         rows.append([str(number), name, loss, *others])
-    return table(["step", "feature", "loss ± se", "gain", "runner-up's loss"], rows)
+    return markdown_table(["step", "feature", "loss ± se", "gain", "runner-up's loss"], rows)
 
 
 def speed(selector: NeuralGreedyPursuit, seconds: float) -> str:
@@ -216,15 +216,6 @@ def speed(selector: NeuralGreedyPursuit, seconds: float) -> str:
     return (
         f"Time: {seconds:.1f} s, of which the search took {search:.1f} s and the final predictor the rest. The search "
         f"retrained {n_fits:,} candidates,\n{n_fits / search:,.0f} a second, each for 5 folds with 8 random layers."
-    )
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """Format a Markdown table that reads well in a terminal too."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = [header, ["-" * width for width in widths], *rows]
-    return "\n".join(
-        f"| {' | '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} |" for line in lines
     )
 
 
@@ -260,16 +251,6 @@ def write_picture(path: Path, draw: Callable[[Figure], None]) -> None:
     picture = BytesIO()
     figure.savefig(picture, format="png", dpi=120)
     write_whole(path, picture.getvalue())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside, then rename: nothing half-written ever replaces something whole."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ngp._types import FloatArray
+from ngp.report.style import COLOURS, MARKERS, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_comparison"]
 
-# Colours that colour-blind readers can tell apart (Okabe and Ito), each with a shape of its own, and greys.
-LOOKS = (
-    ("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "D"), ("#CC79A7", "^"), ("#E69F00", "v"), ("#56B4E9", "P"),
-)  # fmt: skip
 DARK, MIDDLE, FAINT = "#707070", "#D8D8D8", "#F2F2F2"
 LONGEST_LABEL, LONGEST_STATUS = 32, 72
 # Height of a row that is taken by the marks of its predictors.
@@ -61,7 +58,8 @@ def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
     if not predictors or "status" not in columns or not len(table):
         raise TypeError("table has no scores to plot: give what ngp.compare returns, one row per method.")
     if ax is None:
-        ax = _new_axes(len(table), len(predictors))
+        height = 1.4 + len(table) * max(0.32, 0.1 + 0.11 * len(predictors))
+        ax = new_axes("plot_comparison", 8.4, height)
     _draw_bands(ax, len(table))
     _draw_scores(ax, table, predictors)
     _write_status(ax, table, predictors)
@@ -71,17 +69,6 @@ def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, handletextpad=0.3, columnspacing=1.2)
     return ax
-
-
-def _new_axes(n_rows: int, n_predictors: int) -> Axes:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "plot_comparison needs matplotlib, which is not installed: run pip install neural-greedy-pursuit[plot]."
-        ) from error
-    height = 1.4 + n_rows * max(0.32, 0.1 + 0.11 * n_predictors)
-    return pyplot.subplots(figsize=(8.4, height), layout="constrained")[1]
 
 
 def _draw_bands(ax: Axes, n_rows: int) -> None:
@@ -95,7 +82,7 @@ def _draw_bands(ax: Axes, n_rows: int) -> None:
 def _draw_scores(ax: Axes, table: DataFrame, predictors: list[str]) -> None:
     lowest = _lowest_shown(table[predictors].to_numpy(dtype=np.float64))
     for i, name in enumerate(predictors):
-        color, shape = LOOKS[i % len(LOOKS)]
+        color, shape = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
         scores, spread = (table[column].to_numpy(dtype=np.float64) for column in (name, f"{name}_std"))
         heights = np.arange(len(table)) + SPREAD * ((i + 0.5) / len(predictors) - 0.5)
         shown = np.where(scores < lowest, np.nan, scores)

@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import FloatArray
 from ngp.pursuit import Step
+from ngp.report.style import COLOURS, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_path"]
 
-# Two colours that colour-blind readers can tell apart (Okabe and Ito), and greys.
-KEPT, STOP, TAKEN_BACK, RUNNER_UP = "#0072B2", "#D55E00", "#8C8C8C", "#A0A0A0"
+KEPT, STOP, TAKEN_BACK, RUNNER_UP = *COLOURS[:2], "#8C8C8C", "#A0A0A0"
 MOST_LABELS = 40
 LONGEST_LABEL = 24
 # Losses that differ by more than this factor are shown on a logarithmic axis.
@@ -53,7 +53,7 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     """
     steps = _steps_of(path)
     if ax is None:
-        ax = _new_axes(len(steps))
+        ax = new_axes("plot_path", min(14.0, max(6.4, 3.0 + 0.3 * len(steps))), 4.8)
     _draw_losses(ax, steps)
     _mark_stop(ax, steps)
     _draw_runners_up(ax, steps)
@@ -72,17 +72,6 @@ def _steps_of(path: Any) -> Sequence[Step]:
     if not isinstance(steps, Sequence) or not steps or not all(isinstance(step, Step) for step in steps):
         raise TypeError(f"path={path!r} has no steps to plot: give a fitted selector or its path_.")
     return steps
-
-
-def _new_axes(n_steps: int) -> Axes:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "plot_path needs matplotlib, which is not installed: run pip install neural-greedy-pursuit[plot]."
-        ) from error
-    width = min(14.0, max(6.4, 3.0 + 0.3 * n_steps))
-    return pyplot.subplots(figsize=(width, 4.8), layout="constrained")[1]
 
 
 def _draw_losses(ax: Axes, steps: Sequence[Step]) -> None:

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ngp.baselines.roar import RoarCurve
+from ngp.report.style import COLOURS, MARKERS, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_roar"]
-
-# Okabe and Ito's colours, which colour-blind readers can tell apart.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = "osD^vPX"
 
 
 def plot_roar(curves: Mapping[str, RoarCurve], *, ax: Axes | None = None) -> Axes:
@@ -37,7 +34,7 @@ def plot_roar(curves: Mapping[str, RoarCurve], *, ax: Axes | None = None) -> Axe
     if not isinstance(curves, Mapping) or not curves:
         raise TypeError("curves must be a mapping of labels to curves, such as {'ngp': roar_curve(X, y, selector)}.")
     if ax is None:
-        ax = _new_axes()
+        ax = new_axes("plot_roar", 6.4, 4.4)
     for number, (label, curve) in enumerate(curves.items()):
         ax.errorbar(
             100 * curve.shares,
@@ -53,13 +50,3 @@ def plot_roar(curves: Mapping[str, RoarCurve], *, ax: Axes | None = None) -> Axe
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     return ax
-
-
-def _new_axes() -> Axes:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "plot_roar needs matplotlib, which is not installed: run pip install neural-greedy-pursuit[plot]."
-        ) from error
-    return pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")[1]

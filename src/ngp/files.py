@@ -1,0 +1,51 @@
+"""Files that are written whole or not at all, and tables of text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["markdown_table", "write_whole"]
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside, then rename: nothing half-written ever replaces something whole.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its folder exists.
+    content : bytes
+        All of it.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a Markdown table that reads well in a terminal too.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    rows : sequence of sequences of str
+        The cells.
+
+    Examples
+    --------
+    >>> print(markdown_table(["law", "features"], [["Ohm", "2"]]))
+    | law | features |
+    | --- | -------- |
+    | Ohm | 2        |
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = [header, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        f"| {' | '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} |" for line in lines
+    )

@@ -1,0 +1,41 @@
+"""The authors' rule for when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ngp.stopping import StepLike, Stop
+
+__all__ = ["ETA", "PublishedRule"]
+
+ETA = 0.06
+
+
+@dataclass(frozen=True)
+class PublishedRule:
+    """Stop when the validation NME, in dB, changes by less than a share of itself, or rises.
+
+    The step that didn't pay is taken back. Both values are taken under the random numbers of the step.
+
+    Parameters
+    ----------
+    mean_square : float
+        Of the validation targets.
+    eta : float, default=0.06
+        The share.
+    """
+
+    mean_square: float
+    eta: float = ETA
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Compare the last step with the selection before it; the constant prediction has no say in it."""
+        if len(steps) < 3:
+            return None
+        last, now = (10 * np.log10(loss / self.mean_square) for loss in (steps[-1].before, steps[-1].loss))
+        if now < last and abs(now - last) >= self.eta * abs(last):
+            return None
+        return Stop(f"the NME changed by less than {self.eta} of itself", keep=len(steps) - 2)
