@@ -40,6 +40,6 @@ bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
 
 clean: ## remove the environment, builds and caches
-	rm -rf .venv build dist demo-report .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv build dist demo-report reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	rm -rf src/*.egg-info src/ngp/compute/*.so
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -17,6 +17,12 @@ from ngp.paper.experiment import Experiment, Plan, Protocol
 __all__ = ["cli"]
 
 
+class Refusal(click.ClickException):
+    """What can't be done, in one sentence."""
+
+    exit_code = 2
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="ngp")
 def cli() -> None:
@@ -54,7 +60,7 @@ def reproduce(
     chosen = [EXPERIMENTS[name] for name in (EXPERIMENTS if "all" in names else dict.fromkeys(names))]
     missing = sorted({package for experiment in chosen for package in missing_packages(experiment)})
     if missing:
-        raise click.UsageError(f"{', '.join(missing)} not installed: run pip install 'neural-greedy-pursuit[paper]'.")
+        raise Refusal(f"{', '.join(missing)} not installed: run pip install 'neural-greedy-pursuit[paper]'.")
     for experiment in chosen:
         plan = experiment.plan(protocol, "fast" if fast else "full", runs, seed)
         _reproduce_one(experiment, plan, out, jobs or cpu_count())
@@ -88,6 +94,6 @@ def _reproduce_one(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -
         click.echo(f"\nStopped. What is finished is kept in {out}: the same command goes on from there.", err=True)
         sys.exit(130)
     except OSError as error:
-        raise click.UsageError(str(error)) from error
+        raise Refusal(str(error)) from error
     for file in files:
         click.echo(f"  {file}")

@@ -5,11 +5,17 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from ngp.paper.experiment import Experiment
+from ngp.paper.laws import FIG_4
+from ngp.paper.phase import FIG_3
+from ngp.paper.pixels import FIG_1, FIG_6, TABLE_2
+from ngp.paper.ranks import FIG_5
 from ngp.paper.regression import TABLE_1
 
 __all__ = ["EXPERIMENTS", "missing_packages"]
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (TABLE_1,)}
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiment in (TABLE_1, TABLE_2, FIG_1, FIG_3, FIG_4, FIG_5, FIG_6)
+}
 
 
 def missing_packages(experiment: Experiment) -> list[str]:
