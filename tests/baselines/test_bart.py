@@ -87,6 +87,16 @@ def test_one_seed_one_answer_whatever_the_number_of_jobs(kind: str) -> None:
     assert (other_seed != expected).any()
 
 
+def test_columns_with_repeated_values_are_split_on() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6)) * (rng.random((400, 6)) < 0.3)  # mostly zeros, as pixels and counts are
+    y = 3 * (X[:, 1] > 0) + X[:, 4]
+    bart = BART(n_sweeps=10, n_burn_in=5, n_features_to_select=2, random_state=0).fit(X, y)
+    assert bart.get_support(indices=True).tolist() == [1, 4]
+    estimator = bart.own_estimator().fit(X[:200], y[:200])
+    assert r2_score(y[200:], estimator.predict(X[200:])) > 0.9
+
+
 def test_constant_columns_and_outputs_count_for_nothing() -> None:
     data = np.column_stack([np.full(80, 3.0), X])
     targets = np.column_stack([SIGNAL, np.full(80, 0.1)])

@@ -20,6 +20,7 @@ from ngp.problem import code_targets, detect_task
 __all__ = ["BART", "BARTEstimator"]
 
 SMALLEST_LEAF = 5  # samples; stochtree's own default
+CUT_POINTS = 100  # tried per column; stochtree's own default
 
 
 class BART(Baseline):
@@ -234,12 +235,12 @@ def _check_settings(n_sweeps: int, n_burn_in: int, n_samples: int) -> None:
 def _sampled_model(X: FloatArray, output: FloatArray, binary: bool, n_trees: int, n_sweeps: int, seed: int) -> Any:
     from stochtree import BARTModel, OutcomeModel
 
-    general: dict[str, Any] = {"random_seed": seed, "num_threads": 1}
+    general: dict[str, Any] = {"random_seed": seed, "num_threads": 1, "cutpoint_grid_size": _cut_points(X)}
     if binary:
         general |= {"outcome_model": OutcomeModel(outcome="binary", link="probit"), "sample_sigma2_global": False}
     model = BARTModel()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Covariate", UserWarning)  # that columns have few values: a tree doesn't mind
+        warnings.filterwarnings("ignore", "Covariate", UserWarning)  # that columns have few values: see `_cut_points`
         model.sample(
             X_train=np.array(X),  # stochtree wants to be allowed to write into it
             y_train=np.array(output),
@@ -249,6 +250,16 @@ def _sampled_model(X: FloatArray, output: FloatArray, binary: bool, n_trees: int
             mean_forest_params={"num_trees": n_trees, "min_samples_leaf": SMALLEST_LEAF},
         )
     return model
+
+
+def _cut_points(X: FloatArray) -> int:
+    """Largest number of cut points per column.
+
+    stochtree takes every so-many-th sample for a cut point. Where values repeat, most of these fall on the same
+    value, and hardly any split is found, unless each sample may be one.
+    """
+    ordered = np.sort(X, axis=0)
+    return max(CUT_POINTS, len(X)) if (ordered[1:] == ordered[:-1]).any() else CUT_POINTS
 
 
 def _restored_model(text: str) -> Any:
