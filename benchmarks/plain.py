@@ -53,7 +53,6 @@ class PlainLoop:
     def __init__(self, scorer: SSFNScorer, dtype: str) -> None:
         problem = scorer.problem
         self.scorer = scorer
-        self.model = PlainSSFN(scorer.config.ridge, scorer.config.linear_ridge)
         inputs = scorer.inputs(np.arange(problem.n_columns), np.arange(len(problem.X)))
         self.X = np.asfortranarray(inputs.T, dtype=dtype)
         targets = problem.targets[:, 0]
@@ -65,12 +64,14 @@ class PlainLoop:
     def losses(self, selected: IntArray, candidates: IntArray) -> FloatArray:
         layer = self.scorer.layer((0, len(selected), 0), len(selected) + 1, self.scorer.config.n_units)
         weights, bias = (part.astype(self.X.dtype) for part in layer)
+        penalties = self.scorer.penalties(len(selected))
+        network = PlainSSFN(penalties.ridge, penalties.linear_ridge)
         result = []
         for candidate in candidates:
             X = self.X[:, [*selected, candidate]]
             error = 0.0
             for train, test in self.splits:
-                model = self.model.fit(X[train], self.t[train], weights, bias)
+                model = network.fit(X[train], self.t[train], weights, bias)
                 error += np.sum((model.predict(X[test]) - self.t[test]) ** 2, dtype=np.float64)
             result.append(error / len(self.t) * self.scale**2)
         return np.array(result)

@@ -107,6 +107,23 @@ LOSSES: dict[str, Callable[[AnyArray, FloatArray], FloatArray]] = {
 CLASSIFICATION_LOSSES = frozenset({"cross_entropy", "hinge"})
 
 
+def mistakes(predictions: AnyArray, targets: FloatArray) -> AnyArray:
+    """Whether coded predictions (n_samples, n_outputs) come closest to another class than the coded targets.
+
+    Examples
+    --------
+    >>> mistakes(np.array([[0.9], [0.2]]), np.array([[1.0], [1.0]]))
+    array([False,  True])
+    """
+    wrong: AnyArray = _class_numbers(predictions) != _class_numbers(targets)
+    return wrong
+
+
+def _class_numbers(coded: AnyArray) -> AnyArray:
+    numbers: AnyArray = coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
+    return numbers
+
+
 def labels(coded: AnyArray, classes: AnyArray) -> AnyArray:
     """Classes that coded targets or predictions (n_samples, n_outputs) stand for, or come closest to.
 
@@ -115,6 +132,5 @@ def labels(coded: AnyArray, classes: AnyArray) -> AnyArray:
     >>> labels(np.array([[0.9], [0.2]]), np.array(["no", "yes"]))
     array(['yes', 'no'], dtype='<U3')
     """
-    best = coded.argmax(axis=1) if coded.shape[1] > 1 else (coded[:, 0] > 0.5).astype(np.intp)
-    found: AnyArray = classes[best]
+    found: AnyArray = classes[_class_numbers(coded)]
     return found

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.groups import make_groups
+from ngp.losses import labels
 from ngp.predictors import SSFN, ColumnSets, ssfn
 from ngp.predictors.ssfn import REFIT_LAYER, SSFNScorer
 from ngp.problem import Problem, make_problem
@@ -55,7 +56,8 @@ def losses_by_hand(scorer: SSFNScorer, selected: Any, new: Any) -> tuple[float, 
     X, centre, spread = scaled_by_hand(problem, config)
     columns = [*selected, *new]
     bound = 2 * np.sqrt(2 * problem.n_outputs) if config.norm_bound == "auto" else config.norm_bound
-    penalties = Penalties(config.ridge, config.linear_ridge, bound, config.bias, config.unit_norm)
+    linear_ridge = config.linear_ridge * max(1, len(selected)) if config.standardize else config.linear_ridge
+    penalties = Penalties(config.ridge, linear_ridge, bound, config.bias, config.unit_norm)
     candidate = 1 + int(new[0]) if config.redraw and len(new) else 0
     parts, all_losses, all_weights = [], [], []
     for fold in problem.rounds:
@@ -260,7 +262,7 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, sett
             targets,
             problem.weights[rows],
             *scorer.layer((draw, REFIT_LAYER, 0), len(SELECTED), 25),
-            scorer.penalties,
+            scorer.penalties(len(SELECTED)),
         ).predict(X[:, SELECTED])
         for draw in range(2)
     ]
@@ -276,13 +278,52 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, sett
 def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any, settings: dict[str, Any]) -> None:
     scorer = bind(make_case("outputs", cv=cv), **settings)
     width, n_draws, ridge = scorer._refit_size(SELECTED)
-    chosen = scorer._refit_losses(SELECTED, width, n_draws, [ridge])[0]
-    plain = scorer._refit_losses(SELECTED, scorer.config.n_units, scorer.config.n_draws, [scorer.config.ridge])[0]
+    chosen = scorer._refit_losses(SELECTED, width, n_draws, [ridge])[1, 0]
+    plain = scorer._refit_losses(SELECTED, scorer.config.n_units, scorer.config.n_draws, [scorer.config.ridge])[1, 0]
     assert chosen <= plain * (1 + 1e-9)
     factor = width // scorer.config.n_units
     assert n_draws == -(-scorer.config.n_draws // factor)  # the number of units stays until one layer is left
     networks = scorer.fit(SELECTED).networks
     assert [network.weights.shape for network in networks] == [(len(SELECTED), width)] * n_draws
+
+
+@pytest.mark.parametrize("kind", ["binary", "classes"])
+@pytest.mark.parametrize("loss", ["squared_error", "cross_entropy"])
+def test_the_size_for_classes_makes_the_fewest_mistakes_unless_another_loss_is_asked_for(kind: str, loss: str) -> None:
+    scorer = bind(make_case(kind, loss=loss, weighted=True))
+    problem, (fold,) = scorer.problem, scorer.problem.rounds
+    mean, scale = scorer.target_scales
+    width, n_draws, ridge = scorer._refit_size(SELECTED)
+    counted, losses = scorer._refit_losses(SELECTED, width, n_draws, [ridge])[:, 0]
+    wrong = 0.0
+    for f in range(fold.n_folds):
+        rows = fold.validation(f)
+        (networks,) = scorer._train(SELECTED, fold.training(f), width, n_draws, [ridge])
+        outputs = np.mean([network.predict(scorer.inputs(SELECTED, rows).T) for network in networks], axis=0)
+        found = labels(outputs * scale + mean, problem.classes)
+        wrong += problem.weights[rows] @ (found != labels(problem.targets[rows], problem.classes))
+    mistakes = wrong / problem.weights.sum()
+    assert counted == pytest.approx(mistakes if loss == "squared_error" else losses)
+    for factor in (1, 4):
+        others = scorer._refit_losses(
+            SELECTED, scorer.config.n_units * factor, -(-scorer.config.n_draws // factor), [ridge]
+        )
+        assert counted <= others[0, 0] + 1e-12
+
+
+def test_columns_that_repeat_leave_the_linear_part_as_it_is() -> None:
+    rng = np.random.default_rng(0)
+    few = rng.normal(size=(60, 3))
+    y, slopes = few @ [1.0, -2.0, 0.5] + rng.normal(size=60), []
+    for times in (1, 7):
+        X = np.tile(few, times)
+        groups = make_groups(None, X.shape[1])
+        problem = make_problem(X, y, groups=groups, task="regression", cv=3, random_state=0)
+        scorer = SSFN(n_draws=1, refit_units=10, linear_ridge=5.0).bind(problem, random_state=0, dtype="float64")
+        (network,) = scorer.fit(np.arange(X.shape[1])).networks
+        slopes.append(network.slopes.reshape(times, 3).sum(axis=0))
+        np.testing.assert_allclose(scorer.penalties(X.shape[1]).linear_ridge, 15.0 * times)
+    np.testing.assert_allclose(slopes[1], slopes[0])
 
 
 @pytest.mark.parametrize("intercept", [True, False])

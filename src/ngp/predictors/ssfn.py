@@ -17,6 +17,7 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.compute.parallel import run_tasks
 from ngp.compute.scoring import LayerTask, LinearState, linear_state, padded_width, score_chunk
+from ngp.losses import mistakes
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.problem import Problem
@@ -56,8 +57,8 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         Independent random layers whose predictions are averaged. The cost is proportional.
     ridge : float, default=1.0
         Ridge penalty of the output layer.
-    linear_ridge : float, default=1.0
-        Ridge penalty of the linear part.
+    linear_ridge : float, default=3.0
+        Ridge penalty of the linear part, times the number of selected columns where they are standardised.
     norm_bound : float, "auto" or None, default=None
         Largest norm of the output weights; ``"auto"`` is the authors' 2 sqrt(2 n_outputs).
     bias : bool, default=True
@@ -76,8 +77,8 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         Of the random weights and biases.
     refit_units : int or "auto", default="auto"
         Width of the layers of the final predictor. ``"auto"`` tries wider layers and larger ridges on the same folds
-        as long as that lowers the validation loss (with fewer draws, so that the number of units stays the same until
-        one layer is left).
+        as long as that lowers the validation loss, or the share of mistakes where there are classes (with fewer draws,
+        so that the number of units stays the same until one layer is left).
 
     Examples
     --------
@@ -112,7 +113,7 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         n_units: int = 100,
         n_draws: int = 8,
         ridge: float = 1.0,
-        linear_ridge: float = 1.0,
+        linear_ridge: float = 3.0,
         norm_bound: float | Literal["auto"] | None = None,
         bias: bool = True,
         standardize: bool = True,
@@ -183,13 +184,14 @@ class SSFNScorer:
     n_jobs: int | None
     dtype: np.dtype[Any]
 
-    @cached_property
-    def penalties(self) -> Penalties:
-        """The configuration's penalties, with the norm bound as a number."""
+    def penalties(self, n_columns: int) -> Penalties:
+        """The configuration's penalties with so many columns, and the norm bound as a number."""
         config, bound = self.config, self.config.norm_bound
         if bound == "auto":
             bound = 2 * np.sqrt(2 * self.problem.n_outputs)
-        return Penalties(config.ridge, config.linear_ridge, bound, config.bias, config.unit_norm)
+        # However many columns share the signal, what the linear part is expected to explain stays the same.
+        linear = config.linear_ridge * max(1, n_columns) if config.standardize else config.linear_ridge
+        return Penalties(config.ridge, linear, bound, config.bias, config.unit_norm)
 
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
@@ -237,7 +239,7 @@ class SSFNScorer:
             self._scaled_targets(fold.rows),
             self.problem.weights[fold.rows],
             fold.segments,
-            ridge=self.config.linear_ridge,
+            ridge=self.penalties(len(selected)).linear_ridge,
             centred=self.config.bias,
         )
 
@@ -259,7 +261,8 @@ class SSFNScorer:
             slots[draw, :, : config.n_units] = random[len(selected) :]
         targets = self._scaled_targets(fold.rows).astype(self.dtype)
         weights = self.problem.weights[fold.rows]
-        return LayerTask(fold.segments, weights, targets, base, slots, state, config.n_units, self.penalties)
+        penalties = self.penalties(len(selected))  # the same for all candidates of a step
+        return LayerTask(fold.segments, weights, targets, base, slots, state, config.n_units, penalties)
 
     def layer(self, number: tuple[int, int, int], n_slots: int, n_units: int) -> tuple[FloatArray, FloatArray]:
         """Random weights and biases of the layer (draw, size of the selection, candidate)."""
@@ -286,10 +289,11 @@ class SSFNScorer:
         """Networks on some rows: for each ridge one network a draw."""
         data = self.inputs(selected, rows).T, self._scaled_targets(rows), self.problem.weights[rows]
         layers = [self.layer((draw, REFIT_LAYER, 0), len(selected), width) for draw in range(n_draws)]
+        penalties = self.penalties(len(selected))
         if len(ridges) == 1:
-            penalties = replace(self.penalties, ridge=ridges[0])
-            return [tuple(Network.train(*data, *layer, penalties) for layer in layers)]
-        paths = [Network.train_path(*data, *layer, self.penalties, ridges) for layer in layers]
+            only = replace(penalties, ridge=ridges[0])
+            return [tuple(Network.train(*data, *layer, only) for layer in layers)]
+        paths = [Network.train_path(*data, *layer, penalties, ridges) for layer in layers]
         return list(zip(*paths, strict=True))
 
     def _refit_size(self, selected: IntArray) -> tuple[int, int, float]:
@@ -297,9 +301,9 @@ class SSFNScorer:
         config = self.config
         if config.refit_units != "auto":
             return config.refit_units, config.n_draws, config.ridge
+        n_rows = self.problem.n_fit
         tunable = config.ridge > 0 and config.norm_bound is None
         ridges = [config.ridge * factor for factor in RIDGE_FACTORS] if tunable else [config.ridge]
-        n_rows = self.problem.n_fit
         sizes = []
         for factor in WIDTH_FACTORS:
             width, n_draws = config.n_units * factor, -(-config.n_draws // factor)
@@ -307,14 +311,13 @@ class SSFNScorer:
             affordable = small**2 * (large + 10 * small) <= MOST_REFIT_OPERATIONS and width <= WIDEST * n_rows
             if factor == 1 or affordable:
                 losses = self._refit_losses(selected, width, n_draws, ridges)
-                sizes += [(loss, width, n_draws, ridge) for loss, ridge in zip(losses, ridges, strict=True)]
-        return min(sizes)[1:]
+                sizes += [(*loss, width, n_draws, ridge) for loss, ridge in zip(losses.T, ridges, strict=True)]
+        return min(sizes)[2:]
 
     def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:
-        """Validation losses of final predictors of one size, for each ridge."""
-        rounds: Sequence[Round] = self.problem.rounds
-        if sum(fold.n_folds for fold in rounds) > 2 * REFIT_FOLDS:  # leave-one-out: too many networks to train
-            rounds = self._few_folds
+        """What counts of final predictors of one size, and the loss, which decides a tie: (2, n_ridges)."""
+        n_folds = sum(fold.n_folds for fold in self.problem.rounds)
+        rounds = self.problem.rounds if n_folds <= 2 * REFIT_FOLDS else self._few_folds  # leave-one-out has too many
         splits = [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
         sums = run_tasks(self._refit_split, arguments, self.n_jobs)
@@ -324,25 +327,24 @@ class SSFNScorer:
     def _refit_split(
         self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
     ) -> FloatArray:
-        """Summed losses of one split, for each ridge."""
+        """The same, summed over one split."""
         mean, scale = self.target_scales
         inputs, weights = self.inputs(selected, test).T, self.problem.weights[test]
-        sums = np.zeros(len(ridges))
+        by_mistakes = self.problem.classes is not None and self.problem.loss == "squared_error"
+        sums = np.zeros((2, len(ridges)))
         for i, networks in enumerate(self._train(selected, train, width, n_draws, ridges)):
             outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
-            sums[i] = self.problem.row_losses(outputs, test) @ weights
+            losses = self.problem.row_losses(outputs, test)
+            # Squared errors of indicators flatter small networks, which hardly dare to tell classes apart.
+            counts = mistakes(outputs, self.problem.targets[test]) if by_mistakes else losses
+            sums[:, i] = np.array([counts, losses]) @ weights
         return sums
 
     @cached_property
     def _few_folds(self) -> tuple[Round, ...]:
-        n_fit = self.problem.n_fit
-        return make_rounds(
-            min(REFIT_FOLDS, n_fit),
-            self.problem.X[:n_fit],
-            np.zeros(n_fit),
-            classification=False,
-            random_state=self.seed % 2**32,
-        )
+        n_fit, seed = self.problem.n_fit, self.seed % 2**32
+        X, y = self.problem.X[:n_fit], np.zeros(n_fit)
+        return make_rounds(min(REFIT_FOLDS, n_fit), X, y, classification=False, random_state=seed)
 
 
 def _chunk_losses(scorer: SSFNScorer, tasks: list[LayerTask], selected: IntArray, candidates: IntArray) -> FloatArray:
