@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
 import numpy as np
 
 from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
-from ngp.datasets import Dataset, make_artificial, make_gravitation, make_ohm, make_planck
+from ngp.datasets import make_artificial
 from ngp.metrics import false_negative_rate, false_positive_rate
+from ngp.paper.laws import LAWS
+from ngp.paper.phase import phase_change
+from ngp.paper.published import PHASE_CHANGE
 
 LARGEST_RATE = 0.01  # mean FPSR and mean FNSR on the artificial data, each
-PHASE_CHANGE = 0.005  # average FNSR that counts as recovery, as in the paper
 LAW_SIZES = (30, 40, 50, 60, 80, 100, 130)
-
-
-class Law(NamedTuple):
-    make: Callable[..., Dataset]
-    published: int  # number of samples from which the paper's average FNSR stays that low, about
-
-
-LAWS = {
-    "planck": Law(make_planck, 130),
-    "ohm": Law(make_ohm, 220),
-    "gravitation": Law(make_gravitation, 330),
-}
 
 
 def run_artificial(seed: int) -> dict[str, Any]:
@@ -60,7 +50,7 @@ def artificial(seeds: range, n_jobs: int) -> dict[str, Any]:
 
 def run_law(name: str, n_samples: int, seed: int) -> float:
     """Share of the relevant features that is missed when their number is known."""
-    X, y, truth = LAWS[name].make(n_samples, random_state=seed)
+    X, y, truth = LAWS[name](n_samples, random_state=seed)
     selector = NeuralGreedyPursuit(n_features_to_select=len(truth), random_state=seed).fit(X, y)
     return false_negative_rate(selector.order_, truth)
 
@@ -72,21 +62,11 @@ def laws(seeds: range, n_jobs: int, sizes: Sequence[int] = LAW_SIZES) -> dict[st
     return {
         name: {
             "fnsr": dict(zip(map(str, sizes), row.tolist(), strict=True)),
-            "threshold": threshold(sizes, row.tolist()),
-            "published_threshold": law.published,
+            "threshold": phase_change(sizes, row.tolist()),
+            "published_threshold": PHASE_CHANGE[name],
         }
-        for (name, law), row in zip(LAWS.items(), means, strict=True)
+        for name, row in zip(LAWS, means, strict=True)
     }
-
-
-def threshold(sizes: Sequence[int], rates: Sequence[float]) -> int | None:
-    """Smallest number of samples from which the average FNSR stays low; None if there is none."""
-    found = None
-    for size, rate in zip(reversed(sizes), reversed(rates), strict=True):
-        if rate > PHASE_CHANGE:
-            break
-        found = size
-    return found
 
 
 def report(results: dict[str, Any]) -> None:

@@ -61,14 +61,6 @@ def test_operations_of_the_headline(speed: ModuleType) -> None:
     assert speed.operations(300) == pytest.approx(300 * 103**2 + 5 * 103**3 / 3)
 
 
-@pytest.mark.parametrize(
-    ("rates", "expected"),
-    [([0.1, 0.0, 0.2, 0.0, 0.004], 60), ([0.0] * 5, 30), ([0.0, 0.0, 0.0, 0.0, 0.1], None)],
-)
-def test_threshold_is_where_the_rate_stays_low(recovery: ModuleType, rates: list[float], expected: int | None) -> None:
-    assert recovery.threshold((30, 40, 50, 60, 80), rates) == expected
-
-
 @pytest.fixture
 def artificial(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT))

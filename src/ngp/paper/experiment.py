@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -81,6 +81,8 @@ class Experiment:
         Draws the figure: (figure, plan, records).
     curve : callable or None
         A second, longer table, for the CSV alone.
+    protocols : mapping of protocols to str
+        What they mean here.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Experiment:
     table: Callable[[Plan, list[Record]], Table]
     draw: Callable[[Figure, Plan, list[Record]], None] | None = None
     curve: Callable[[Plan, list[Record]], Table] | None = None
+    protocols: Mapping[Protocol, str] = field(default_factory=lambda: PROTOCOLS)
 
     def plan(self, protocol: Protocol, size: Size = "full", runs: int | None = None, seed: int = 0) -> Plan:
         """A plan with this experiment's number of runs, unless another is given."""
@@ -138,7 +141,10 @@ def reproduce(
     files = {f"{stem}.csv": table.to_csv(origin).encode()}
     if experiment.curve:
         files[f"{stem}-curve.csv"] = experiment.curve(plan, records).to_csv(origin).encode()
-    parts = [f"# {experiment.title}", f"`{experiment.command(plan)}`, ngp {__version__}. {PROTOCOLS[plan.protocol]}"]
+    parts = [
+        f"# {experiment.title}",
+        f"`{experiment.command(plan)}`, ngp {__version__}. {experiment.protocols[plan.protocol]}",
+    ]
     parts += [table.to_markdown()] + [table.note] * bool(table.note)
     if experiment.draw is not None:
         for kind in ("png", "svg"):
