@@ -7,7 +7,7 @@ KERNELS := $(wildcard src/ngp/compute/*.c src/ngp/compute/*.h)
 CHECKED := $(wildcard src tests benchmarks docs examples setup.py conftest.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
@@ -38,6 +38,9 @@ lint: $(DEV_STAMP) ## check style, format and types
 bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
+
+docs: $(DEV_STAMP) ## write docs/reproduction.md from the results in docs/reproduction
+	$(BIN)/python docs/build_reproduction.py
 
 clean: ## remove the environment, builds and caches
 	rm -rf .venv build dist demo-report reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
