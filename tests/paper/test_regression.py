@@ -51,6 +51,12 @@ def test_the_test_rows_have_a_say_only_as_published(monkeypatch: pytest.MonkeyPa
     assert regression_trial("artificial", "ngp-ssfn", "published", 0, 10, ETA)["selected"] != [1, 0, 2, 3, 4]
 
 
+def test_a_number_of_features_instead_of_a_threshold() -> None:
+    few, many = (regression_trial("artificial", "ngp-ssfn", "published", 0, 20, number=number) for number in (2, 7))
+    assert (few["n_selected"], many["n_selected"]) == (2, 7)
+    assert many["selected"][:2] == few["selected"]
+
+
 def test_lasso_by_hand() -> None:
     split = artificial_split("sound", 0, 20)
     found = regression_trial("artificial", "lasso", "sound", 0, 20)
@@ -112,9 +118,9 @@ def test_table(tmp_path: Path, protocol: str) -> None:
     assert {path.name: path.read_bytes() for path in again} == {path.name: path.read_bytes() for path in files.values()}
 
 
-def test_full_plan_has_the_rows_of_the_paper_and_both_thresholds_on_boston() -> None:
+def test_full_plan_has_the_rows_of_the_paper_and_three_ways_to_stop_on_boston() -> None:
     published = TABLE_1.trials(TABLE_1.plan("published"))
-    assert len(published) == 10 * (len(METHODS) + len(METHODS) + 3)
+    assert len(published) == 10 * (len(METHODS) + len(METHODS) + 6)
     for data, rows in PUBLISHED.items():
         found = {trial.parameters["method"] for trial in published if trial.parameters["data"] == data}
         assert set(rows) <= found
