@@ -8,14 +8,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
-from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
 
 from ngp import NeuralGreedyPursuit
 from ngp._types import FloatArray, IntArray
 from ngp.baselines import registry
 from ngp.datasets import load_boston, make_artificial
-from ngp.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db, paper_mse
+from ngp.metrics import (
+    false_negative_rate,
+    false_positive_rate,
+    mean_squared_error,
+    normalized_mean_error_db,
+    paper_mse,
+)
 from ngp.paper.experiment import Experiment, Plan
 from ngp.paper.published import TABLE_1 as PUBLISHED
 from ngp.paper.rules import ETA, PublishedRule
