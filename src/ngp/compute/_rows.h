@@ -8,7 +8,7 @@
 
 typedef struct {
     long one, target, lin;    /* where in a row the intercept, the targets and the linear units begin */
-    long n_lin;               /* linear units of a fold: 2 Q or none */
+    long n_lin, lin_width;    /* linear units of a fold: 2 Q or none; padded but in the simplest case */
     long row_width;           /* padded */
     long tail_first;          /* the vector in which the hidden units end: from here on `tail` is added */
     long seg_width;           /* columns whose Gram matrices are kept apart by segment: up to the targets */
@@ -24,15 +24,21 @@ typedef struct {
     double *linear_scratch;
     /* A candidate's own: */
     REAL *tail;               /* J x (row_width - tail_first): all of the row but the hidden units */
-    REAL *own_lin;            /* J x n_lin: the linear units of a row in the fold that it judges */
+    REAL *own_lin;            /* J x lin_width: the linear units of a row in the fold that it judges */
     REAL *shift;              /* base_width */
     REAL *grams;              /* (K + 1 or 2) x seg_width x seg_width */
     REAL *total;              /* seg_width x seg_width */
     REAL *lin_gram;           /* row_width x (row_width - seg_width) */
     REAL *solution;           /* K x Q x sys_width: weights of hidden units and 1, zero beyond */
-    REAL *lin_solution;       /* K x Q x n_lin: weights of the linear units */
+    REAL *lin_solution;       /* K x Q x lin_width: weights of the linear units */
 } NAME(Work);
 #define Work NAME(Work)
+
+/* One output, one new column: by far the most common case, with predictions of its own (`predict_single`). */
+static inline int NAME(is_single)(const Task *t)
+{
+    return t->linear.n_outputs == 1 && t->n_slots == 1 && !t->unit_norm;
+}
 
 /* Hidden units of `n` rows, before the tail: relu(base + x r) - shift. The rows go side by side, so that the
  * weights and the shift are read once for all of them. */
@@ -196,7 +202,7 @@ static void NAME(fill_tail)(const Task *t, Work *w, long cand)
             const long first = lin->segments[fold + 1], last = lin->segments[fold + 2];
             REAL *tail = w->tail + w->lin + fold * w->n_lin + q - w->tail_first, *own = w->own_lin + q;
             NAME(split_signs)(y, tail, width, Q, 0, first);
-            NAME(split_signs)(y, own, w->n_lin, Q, first, last); /* in `tail` these stay zero */
+            NAME(split_signs)(y, own, w->lin_width, Q, first, last); /* in `tail` these stay zero */
             NAME(split_signs)(y, tail, width, Q, last, J);
         }
 }

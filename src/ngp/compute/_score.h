@@ -19,6 +19,7 @@ static size_t NAME(lay_out)(const Task *t, Work *group, long n, char *memory)
         w->target = w->one + t->intercept;
         w->lin = w->target + Q;
         w->n_lin = t->use_linear ? 2 * Q : 0;
+        w->lin_width = NAME(is_single)(t) ? w->n_lin : PAD(w->n_lin);
         w->row_width = PAD(w->lin + K * w->n_lin);
         w->seg_width = PAD(w->lin);
         w->tail_first = t->n_hidden / VW * VW;
@@ -36,13 +37,13 @@ static size_t NAME(lay_out)(const Task *t, Work *group, long n, char *memory)
             TAKE(linear_scratch, t->use_linear ? NAME64(linear_lay_out)(&t->linear, t->n_new, &unused, NULL) : 0);
         }
         TAKE(tail, J * (w->row_width - w->tail_first));
-        TAKE(own_lin, J * w->n_lin);
+        TAKE(own_lin, J * w->lin_width);
         TAKE(shift, t->base_width);
         TAKE(grams, (w->store_segments ? K + 1 : 2) * w->seg_width * w->seg_width);
         TAKE(total, w->seg_width * w->seg_width);
         TAKE(lin_gram, w->row_width * (w->row_width - w->seg_width));
         TAKE(solution, K * Q * w->sys_width);
-        TAKE(lin_solution, K * Q * w->n_lin);
+        TAKE(lin_solution, K * Q * w->lin_width);
     }
 #undef TAKE
 #undef PAD
@@ -53,13 +54,15 @@ static size_t NAME(lay_out)(const Task *t, Work *group, long n, char *memory)
 static void NAME(score_group)(const Task *t, Work *group, long first, long n)
 {
     const long K = t->linear.n_folds, area = group->seg_width * group->seg_width;
+    /* Where some rows only judge, "total minus the fold's part" is what the others add up to: no need for that part. */
+    const long last_summed = K == 1 ? 0 : K;
     const int64_t *bounds = t->linear.segments;
     for (long i = 0; i < n; i++)
         NAME(fill_tail)(t, group + i, first + i);
     for (long draw = 0; draw < t->n_draws; draw++) {
         for (long i = 0; i < n; i++)
             NAME(start)(t, group + i, first + i, draw);
-        for (long seg = 0; seg <= K; seg++)
+        for (long seg = 0; seg <= last_summed; seg++)
             for (long from = bounds[seg]; from < bounds[seg + 1]; from += BLOCK_ROWS)
                 for (long i = 0; i < n; i++) {
                     Work *w = group + i;
@@ -72,7 +75,7 @@ static void NAME(score_group)(const Task *t, Work *group, long first, long n)
             for (long fold = 0; fold < K; fold++) {
                 if (!w->store_segments) { /* many folds: this one's Gram matrix is summed again */
                     memset(w->grams + area, 0, area * sizeof(REAL));
-                    for (long from = bounds[fold + 1]; from < bounds[fold + 2]; from += BLOCK_ROWS)
+                    for (long from = bounds[fold + 1]; K > 1 && from < bounds[fold + 2]; from += BLOCK_ROWS)
                         NAME(add_rows)(t, w, first + i, draw, from, MIN(from + BLOCK_ROWS, bounds[fold + 2]),
                                        w->grams + area, 0);
                 }

@@ -121,29 +121,43 @@ static void NAME(predict_single)(const Task *t, Work *w, long cand, long draw, l
     }
 }
 
+/* Adds `n` outputs of one row, from q on. Side by side, they read its hidden units once. */
+static inline __attribute__((always_inline)) void NAME(predict_outputs)(
+    const Task *t, const Work *w, long fold, long q, const REAL *row, const REAL *lin, REAL *out, const int n)
+{
+    const long width = w->sys_width, lin_width = w->lin_width, first = fold * t->linear.n_outputs + q;
+    const REAL *o = w->solution + first * width, *lin_o = w->lin_solution + first * lin_width;
+    const REAL share = (REAL)1 / t->n_draws;
+    vec acc[5] = {{0}};
+    for (long c = 0; c < w->target; c += VW) {
+        const vec units = *(const vec *)(row + c);
+        for (int i = 0; i < n; i++)
+            acc[i] += units * *(const vec *)(o + i * width + c);
+    }
+    for (long a = 0; a < lin_width; a += VW)
+        for (int i = 0; i < n; i++)
+            acc[i] += *(const vec *)(lin + a) * *(const vec *)(lin_o + i * lin_width + a);
+    for (int i = 0; i < n; i++)
+        out[q + i] += share * NAME(lane_sum)(acc[i]);
+}
+
 /* Adds the predictions of some of the fold's own rows, which its output weights have never seen. */
 static void NAME(predict_rows)(const Task *t, Work *w, long cand, long draw, long fold, long from, long to)
 {
-    const long Q = t->linear.n_outputs, own = w->target, n_lin = w->n_lin, stride = w->row_width;
-    const REAL share = (REAL)1 / t->n_draws;
+    const long Q = t->linear.n_outputs;
     REAL *out = (REAL *)t->out + cand * t->linear.n_rows * Q;
-    if (Q == 1 && t->n_slots == 1 && !t->unit_norm) {
+    if (NAME(is_single)(t)) {
         NAME(predict_single)(t, w, cand, draw, fold, from, to);
         return;
     }
     NAME(fill)(t, w, cand, draw, from, to);
-    for (long q = 0; q < Q; q++) {
-        const REAL *o = w->solution + (fold * Q + q) * w->sys_width, *lin_o = w->lin_solution + (fold * Q + q) * n_lin;
-        for (long j = from; j < to; j++) {
-            const REAL *row = w->block + (j - from) * stride, *lin = w->own_lin + j * n_lin;
-            vec acc = {0};
-            for (long c = 0; c < own; c += VW)
-                acc += *(const vec *)(row + c) * *(const vec *)(o + c);
-            REAL sum = NAME(lane_sum)(acc);
-            for (long a = 0; a < n_lin; a++)
-                sum += lin[a] * lin_o[a];
-            out[j * Q + q] += share * sum;
-        }
+    for (long j = from; j < to; j++) {
+        const REAL *row = w->block + (j - from) * w->row_width, *lin = w->own_lin + j * w->lin_width;
+        long q = 0;
+        for (; q + 5 <= Q; q += 5)
+            NAME(predict_outputs)(t, w, fold, q, row, lin, out + j * Q, 5);
+        for (; q < Q; q++)
+            NAME(predict_outputs)(t, w, fold, q, row, lin, out + j * Q, 1);
     }
 }
 
@@ -153,7 +167,7 @@ static void NAME(split_solution)(const Task *t, Work *w, long fold)
     for (long q = 0; q < t->linear.n_outputs; q++) {
         const long i = fold * t->linear.n_outputs + q;
         REAL *o = w->solution + i * w->sys_width;
-        memcpy(w->lin_solution + i * w->n_lin, o + w->target, w->n_lin * sizeof(REAL));
+        memcpy(w->lin_solution + i * w->lin_width, o + w->target, w->n_lin * sizeof(REAL));
         memset(o + w->target, 0, (w->sys_width - w->target) * sizeof(REAL));
     }
 }
