@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.predictors.ssfn import SSFNScorer
+from ngp.predictors.ssfn_scorer import SSFNScorer
 
 
 class PlainSSFN:

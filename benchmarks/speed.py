@@ -27,7 +27,8 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.datasets import make_artificial
 from ngp.groups import make_groups
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.ssfn import SSFN, SSFNScorer
+from ngp.predictors.ssfn import SSFN
+from ngp.predictors.ssfn_scorer import SSFNScorer
 from ngp.problem import make_problem
 
 N_UNITS = 100

@@ -5,14 +5,49 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
 from ngp.groups import make_groups
-from ngp.predictors import ColumnSets
+from ngp.predictors import SSFN, ColumnSets
 from ngp.problem import Problem, make_problem
 
 N_COLUMNS = 7
 SELECTED = np.array([4, 1])
 CANDIDATES = ColumnSets.of([[0], [2], [3, 5], [], [6], [6, 2, 0]])
+CLASS_LOSSES = ("squared_error", "cross_entropy", "hinge")
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "regression": {},
+    "several outputs": {"kind": "outputs"},
+    "sample weights": {"weighted": True},
+    "several outputs, sample weights": {"kind": "outputs", "weighted": True},
+    **{f"binary, {loss}": {"kind": "binary", "loss": loss} for loss in CLASS_LOSSES},
+    **{f"classes, {loss}": {"kind": "classes", "loss": loss} for loss in CLASS_LOSSES},
+    "classes, weights, hinge": {"kind": "classes", "loss": "hinge", "weighted": True},
+    "repeated folds": {"cv": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)},
+    "ShuffleSplit": {"cv": ShuffleSplit(3, test_size=0.3, random_state=0), "weighted": True},
+    "TimeSeriesSplit": {"cv": TimeSeriesSplit(3)},
+    "PredefinedSplit": {"cv": PredefinedSplit(np.arange(48) % 4 - 1)},
+    "uneven folds": {"cv": KFold(7), "kind": "outputs"},
+    "hold-out share": {"cv": 0.3},
+    "explicit validation set": {"cv": "explicit", "weighted": True},
+    "explicit, classes": {"cv": "explicit", "kind": "classes", "loss": "cross_entropy"},
+    "leave-one-out": {"cv": "loo"},
+    "leave-one-out, classes": {"cv": "loo", "kind": "classes", "loss": "hinge"},
+}
+SSFN_SETTINGS: dict[str, dict[str, Any]] = {
+    "norm bound": {"norm_bound": 0.5},
+    "automatic bound": {"norm_bound": "auto", "ridge": 0.01},
+    "no bias": {"bias": False},
+    "no scaling": {"standardize": False},
+    "narrow clip": {"clip": 1.0},
+    "no clip": {"clip": None},
+    "unit norm": {"unit_norm": True},
+    "uniform": {"distribution": "uniform"},
+    "ridges": {"ridge": 0.05, "linear_ridge": 20.0},
+    "one wide draw": {"n_units": 37, "n_draws": 1},
+    "own weights for each candidate": {"redraw": True},
+    "published": {**SSFN.published().get_params(), "n_units": 20},
+}
 
 
 def make_data(kind: str, n_rows: int = 48, seed: int = 0) -> tuple[Any, Any]:

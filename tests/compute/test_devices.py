@@ -16,6 +16,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Make believe that there are GPUs."""
 
     def has(*names: str) -> None:
+        monkeypatch.setattr(devices, "_may_have_gpu", lambda: bool(names))
         monkeypatch.setattr(torch.cuda, "is_available", lambda: "cuda" in names)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: "mps" in names)
 
@@ -84,3 +85,25 @@ def test_what_needs_torch_says_how_to_install_it() -> None:
 
 def test_with_torch_nothing_is_said() -> None:
     require_torch("predictor='mlp'")
+
+
+def test_without_a_driver_torch_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "has_nvidia_driver", lambda: False)
+    monkeypatch.setattr(devices.sys, "platform", "linux")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: pytest.fail("torch was asked"))
+    assert resolve_device("auto", "auto") == "cpu"
+
+
+def test_the_driver_is_looked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(devices.ctypes, "CDLL", asked.append)
+    assert devices.has_nvidia_driver()
+    monkeypatch.setattr(devices.sys, "platform", "win32")
+    assert devices.has_nvidia_driver()
+    assert asked == ["libcuda.so.1", "nvcuda.dll"]
+
+    def missing(name: str) -> None:
+        raise OSError(name)
+
+    monkeypatch.setattr(devices.ctypes, "CDLL", missing)
+    assert not devices.has_nvidia_driver()

@@ -11,15 +11,24 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import parallel_config
-from scorer_cases import CANDIDATES, N_COLUMNS, SELECTED, loss_by_hand, make_case, make_data
-from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+from scorer_cases import (
+    CANDIDATES,
+    N_COLUMNS,
+    PROBLEMS,
+    SELECTED,
+    SSFN_SETTINGS,
+    loss_by_hand,
+    make_case,
+    make_data,
+)
+from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 from threadpoolctl import threadpool_limits
 
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.groups import make_groups
 from ngp.losses import labels
-from ngp.predictors import SSFN, ColumnSets, ssfn
-from ngp.predictors.ssfn import REFIT_LAYER, SSFNScorer
+from ngp.predictors import SSFN, ColumnSets, ssfn_scorer
+from ngp.predictors.ssfn_scorer import REFIT_LAYER, SSFNScorer
 from ngp.problem import Problem, make_problem
 
 
@@ -92,42 +101,6 @@ def largest_difference(scorer: SSFNScorer, selected: Any = SELECTED, candidates:
     return worst
 
 
-CLASS_LOSSES = ("squared_error", "cross_entropy", "hinge")
-PROBLEMS = {
-    "regression": {},
-    "several outputs": {"kind": "outputs"},
-    "sample weights": {"weighted": True},
-    "several outputs, sample weights": {"kind": "outputs", "weighted": True},
-    **{f"binary, {loss}": {"kind": "binary", "loss": loss} for loss in CLASS_LOSSES},
-    **{f"classes, {loss}": {"kind": "classes", "loss": loss} for loss in CLASS_LOSSES},
-    "classes, weights, hinge": {"kind": "classes", "loss": "hinge", "weighted": True},
-    "repeated folds": {"cv": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)},
-    "ShuffleSplit": {"cv": ShuffleSplit(3, test_size=0.3, random_state=0), "weighted": True},
-    "TimeSeriesSplit": {"cv": TimeSeriesSplit(3)},
-    "PredefinedSplit": {"cv": PredefinedSplit(np.arange(48) % 4 - 1)},
-    "uneven folds": {"cv": KFold(7), "kind": "outputs"},
-    "hold-out share": {"cv": 0.3},
-    "explicit validation set": {"cv": "explicit", "weighted": True},
-    "explicit, classes": {"cv": "explicit", "kind": "classes", "loss": "cross_entropy"},
-    "leave-one-out": {"cv": "loo"},
-    "leave-one-out, classes": {"cv": "loo", "kind": "classes", "loss": "hinge"},
-}
-SETTINGS = {
-    "norm bound": {"norm_bound": 0.5},
-    "automatic bound": {"norm_bound": "auto", "ridge": 0.01},
-    "no bias": {"bias": False},
-    "no scaling": {"standardize": False},
-    "narrow clip": {"clip": 1.0},
-    "no clip": {"clip": None},
-    "unit norm": {"unit_norm": True},
-    "uniform": {"distribution": "uniform"},
-    "ridges": {"ridge": 0.05, "linear_ridge": 20.0},
-    "one wide draw": {"n_units": 37, "n_draws": 1},
-    "own weights for each candidate": {"redraw": True},
-    "published": {**SSFN.published().get_params(), "n_units": 20},
-}
-
-
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
 @pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS)
 def test_losses_are_those_of_networks_trained_one_by_one(case: dict[str, Any], dtype: str, bound: float) -> None:
@@ -136,7 +109,7 @@ def test_losses_are_those_of_networks_trained_one_by_one(case: dict[str, Any], d
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
 @pytest.mark.parametrize("kind", ["regression", "outputs"])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("settings", SSFN_SETTINGS.values(), ids=SSFN_SETTINGS)
 def test_losses_of_other_networks(settings: dict[str, Any], kind: str, dtype: str, bound: float) -> None:
     assert largest_difference(bind(make_case(kind), dtype, **settings)) <= bound
 
@@ -189,8 +162,8 @@ def test_the_same_bits_for_every_number_of_jobs_and_chunk_size(
     expected = bind(problem, dtype, redraw=redraw).add_losses(SELECTED, CANDIDATES).parts
     for n_jobs in (1, 2, 4):
         for numbers, per_job in [(1, 1), (2**8, 1), (2**30, 1), (2**30, 3)]:
-            monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", numbers)
-            monkeypatch.setattr(ssfn, "CHUNKS_PER_JOB", per_job)
+            monkeypatch.setattr(ssfn_scorer, "CHUNK_NUMBERS", numbers)
+            monkeypatch.setattr(ssfn_scorer, "CHUNKS_PER_JOB", per_job)
             parts = bind(problem, dtype, n_jobs, redraw=redraw).add_losses(SELECTED, CANDIDATES).parts
             np.testing.assert_array_equal(parts, expected)
 
@@ -200,7 +173,7 @@ def test_the_same_bits_for_every_number_of_jobs_and_chunk_size(
 def test_the_same_bits_for_every_backend(backend: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = make_case("outputs")
     expected = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
-    monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(ssfn_scorer, "CHUNK_NUMBERS", 1)
     with parallel_config(backend=backend, n_jobs=2):
         parts = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
     np.testing.assert_array_equal(parts, expected)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from importlib.util import find_spec
 
-__all__ = ["require_torch", "resolve_device"]
+__all__ = ["has_nvidia_driver", "require_torch", "resolve_device"]
 
 
 def require_torch(what: str) -> None:
@@ -17,6 +19,15 @@ def require_torch(what: str) -> None:
     """
     if find_spec("torch") is None:
         raise ImportError(f"{what} needs torch: install it with pip install 'neural-greedy-pursuit[torch]'.")
+
+
+def has_nvidia_driver() -> bool:
+    """Whether there is a driver for CUDA devices: to ask torch would take a second or two just to import it."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def resolve_device(own: str, common: str = "auto", *, dtype: str = "float32") -> str:
@@ -35,7 +46,7 @@ def resolve_device(own: str, common: str = "auto", *, dtype: str = "float32") ->
     ('cpu', 'cpu')
     """
     device = common if own == "auto" else own
-    if device == "cpu" or (device == "auto" and find_spec("torch") is None):
+    if device == "cpu" or (device == "auto" and not _may_have_gpu()):
         return "cpu"
     require_torch(f"device={device!r}")
     import torch
@@ -50,3 +61,7 @@ def resolve_device(own: str, common: str = "auto", *, dtype: str = "float32") ->
     if not available[device]:
         raise ValueError(f"device={device!r} isn't available here for dtype={dtype!r}: use device='cpu' or 'auto'.")
     return device
+
+
+def _may_have_gpu() -> bool:
+    return find_spec("torch") is not None and (sys.platform == "darwin" or has_nvidia_driver())

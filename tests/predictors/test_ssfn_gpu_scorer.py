@@ -1,0 +1,127 @@
+"""The SSFN's scorer by torch gives the losses of the compiled one, on the CPU and on a CUDA device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scorer_cases import CANDIDATES, PROBLEMS, SELECTED, SSFN_SETTINGS, make_case
+
+from ngp import NeuralGreedyPursuit
+from ngp.compute import devices
+from ngp.datasets import make_artificial
+from ngp.predictors import SSFN, ColumnSets, ssfn, ssfn_gpu
+from ngp.predictors.networks import one_torch_thread
+from ngp.predictors.ssfn_gpu import SSFNGpuScorer
+from ngp.predictors.ssfn_scorer import SSFNScorer
+from ngp.problem import Problem
+
+GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")]
+DEVICES = ["cpu", pytest.param("cuda", marks=GPU)]
+ABLE = {
+    name: settings
+    for name, settings in SSFN_SETTINGS.items()
+    if name not in ("norm bound", "automatic bound", "own weights for each candidate", "published")
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    with one_torch_thread():  # more are slow on matrices this small
+        yield
+
+
+def both(problem: Problem, device: str, dtype: str = "float64", **settings: Any) -> tuple[SSFNScorer, SSFNScorer]:
+    """The compiled scorer and the one by torch."""
+    config = SSFN(**{"n_units": 12, "n_draws": 2, **settings})
+    arguments = (config, problem, 11, None, np.dtype(dtype))
+    return SSFNScorer(*arguments), SSFNGpuScorer(*arguments, device)
+
+
+def assert_same(scorers: tuple[SSFNScorer, SSFNScorer], rtol: float = 1e-9, selected: Any = SELECTED) -> None:
+    candidates = CANDIDATES if len(selected) else ColumnSets.of([[0], [2], [3, 5], [6, 2, 0]])
+    expected, losses = (scorer.add_losses(selected, candidates) for scorer in scorers)
+    np.testing.assert_allclose(losses.means, expected.means, rtol=rtol)
+    np.testing.assert_allclose(losses.parts, expected.parts, rtol=rtol, atol=rtol * expected.means.max())
+    np.testing.assert_array_equal(losses.weights, expected.weights)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-9), ("float32", 1e-4)])
+@pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS)
+def test_the_same_losses_for_all_problems(case: dict[str, Any], dtype: str, rtol: float, device: str) -> None:
+    assert_same(both(make_case(**case), device, dtype), rtol)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("settings", ABLE.values(), ids=ABLE)
+def test_the_same_losses_for_all_settings(settings: dict[str, Any], device: str) -> None:
+    assert_same(both(make_case("outputs"), device, **settings))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("selected", [[], [6, 0, 3, 1, 2]], ids=["none", "five"])
+def test_first_step_and_long_selections(selected: list[int], device: str) -> None:
+    assert_same(both(make_case("classes", weighted=True), device), selected=np.array(selected, dtype=np.intp))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("free", [0, 40_000], ids=["none", "little"])
+def test_the_same_losses_however_little_memory_is_free(free: int, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_case("outputs", cv=0.3)
+    scorers = both(problem, device)
+    monkeypatch.setattr(SSFNGpuScorer, "_free_memory", lambda self, share: int(share * free))
+    assert_same(scorers)
+
+
+def test_all_columns_stay_on_the_device_only_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert both(make_case(), "cpu")[1]._resident is not None  # type: ignore[attr-defined]
+    monkeypatch.setattr(ssfn_gpu, "CPU_MEMORY", 10)
+    assert both(make_case(), "cpu")[1]._resident is None  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("device", [pytest.param("cuda", marks=GPU)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_same_picks_as_on_the_cpu(dtype: str, device: str) -> None:
+    X, y, _ = make_artificial(150, 60, random_state=0)
+    paths = [
+        NeuralGreedyPursuit(n_features_to_select=6, dtype=dtype, device=where, random_state=0).fit(X, y)
+        for where in ("cpu", device)
+    ]
+    np.testing.assert_array_equal(paths[0].order_, paths[1].order_)
+    losses = [[step.loss for step in path.path_] for path in paths]
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-9 if dtype == "float64" else 1e-4)
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make believe that there is a CUDA device."""
+    monkeypatch.setattr(devices, "has_nvidia_driver", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+
+
+def bound(settings: dict[str, Any], device: str = "auto") -> SSFNScorer:
+    return SSFN(**settings).bind(make_case(), random_state=0, device=device)
+
+
+@pytest.mark.usefixtures("cuda")
+def test_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not isinstance(bound({}), SSFNGpuScorer)  # so small a problem isn't worth it
+    assert isinstance(bound({}, "cuda"), SSFNGpuScorer)
+    assert isinstance(bound({"device": "cuda"}), SSFNGpuScorer)
+    assert not isinstance(bound({"device": "cpu"}, "cuda"), SSFNGpuScorer)
+    monkeypatch.setattr(ssfn, "GPU_FROM_OPERATIONS", 1e3)
+    assert isinstance(bound({}), SSFNGpuScorer)
+    assert not isinstance(bound({}, "cpu"), SSFNGpuScorer)
+    for settings in ({"norm_bound": 1.0}, {"ridge": 0.0}, {"redraw": True}):
+        assert not isinstance(bound(settings), SSFNGpuScorer)
+        with pytest.raises(ValueError, match="device='cuda' can't run an SSFN with a norm bound, without a ridge or"):
+            bound(settings, "cuda")
+
+
+def test_a_device_that_no_ssfn_runs_on() -> None:
+    with pytest.raises(ValueError, match="device='mps' can't run an SSFN: use device='cpu' or 'auto'"):
+        bound({}, "mps")
