@@ -325,13 +325,73 @@ def test_each_step_is_reported_once_and_as_it_is_made() -> None:
     seen: list[Step] = []
     scorer = make_fake(4, weights_loss([1, 2, 3, 4]))
     calls_so_far: list[int] = []
+    begun: list[int] = []
 
-    def on_step(step: Step) -> None:
-        seen.append(step)
-        calls_so_far.append(len(scorer.calls))
+    class Listener:
+        def begin(self) -> None:
+            begun.append(len(seen))
 
-    path = run(scorer, MaxFeatures(3), on_step=on_step)
+        def end(self, steps: Sequence[Step]) -> bool:
+            seen.append(steps[-1])
+            assert len(steps) == len(seen)
+            calls_so_far.append(len(scorer.calls))
+            return False
+
+    path = run(scorer, MaxFeatures(3), observer=Listener())
+    assert begun == [1, 2, 3]
     assert [(step.action, step.group, step.loss) for step in seen] == [
         (step.action, step.group, step.loss) for step in path.steps
     ]
     assert calls_so_far == [0, 1, 2, 3]
+
+
+class Interrupts:
+    """An observer that stops, or raises, after so many steps."""
+
+    def __init__(self, after: int, how: BaseException | None = None) -> None:
+        self.after, self.how = after, how
+
+    def begin(self) -> None:
+        pass
+
+    def end(self, steps: Sequence[Step]) -> bool:
+        if len(steps) <= self.after:
+            return False
+        if self.how:
+            raise self.how
+        return True
+
+
+REASONS = {
+    "interrupted; the path is partial": KeyboardInterrupt(),
+    "a callback asked to stop; the path is partial": None,
+}
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+@pytest.mark.parametrize("reason", REASONS)
+def test_what_is_there_is_kept_when_a_pursuit_is_cut_short(reason: str, after: int) -> None:
+    whole = run(make_fake(4, weights_loss([1, 2, 3, 4])), MaxFeatures(3))
+    path = run(make_fake(4, weights_loss([1, 2, 3, 4])), MaxFeatures(3), observer=Interrupts(after, REASONS[reason]))
+    assert (path.reason, path.partial, len(path.steps)) == (reason, True, after + 1)
+    assert [step.group for step in path.kept] == [step.group for step in whole.kept][:after]
+    assert not whole.partial
+
+
+def test_an_interrupt_before_there_is_anything_is_not_held_up() -> None:
+    scorer = make_fake(3, weights_loss([1, 2, 3]))
+    scorer.add_losses = lambda *_: (_ for _ in ()).throw(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run(scorer, MaxFeatures(2), fixed=[0])
+
+
+@pytest.mark.parametrize("n_made", [1, 2, 4])
+def test_a_pursuit_goes_on_with_the_steps_of_another(n_made: int) -> None:
+    whole = run(make_fake(5, weights_loss([-1, 0.1, 1, 2, 3])), RelativeImprovement(0.1))
+    scorer = make_fake(5, weights_loss([-1, 0.1, 1, 2, 3]))
+    again = run(scorer, RelativeImprovement(0.1), made=whole.steps[:n_made])
+    assert [(step.group, step.loss, step.kept) for step in again.steps] == [
+        (step.group, step.loss, step.kept) for step in whole.steps
+    ]
+    assert again.reason == whole.reason
+    assert len(scorer.calls) == len(whole.steps) - n_made

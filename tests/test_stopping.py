@@ -210,15 +210,15 @@ def test_plateau_properties(losses: list[float], spread: float, errors: float, p
 def test_max_time() -> None:
     steps = path([5, 4, 3, 2])
     reason = "the time of 2.5 seconds is up; the path is partial"
-    assert run(MaxTime(2.5), steps) == (2, Stop(reason, 2))
+    assert run(MaxTime(2.5), steps) == (2, Stop(reason, 2, partial=True))
     assert run(MaxTime(60), steps) == (3, None)
 
 
 def test_max_fits() -> None:
     steps = path([5, 4, 3, 2])
     reason = "the budget of 20 fits is used up; the path is partial"
-    assert run(MaxFits(20), steps) == (1, Stop(reason, 1))
-    assert run(MaxFits(1), steps) == (0, Stop("the budget of 1 fit is used up; the path is partial", 0))
+    assert run(MaxFits(20), steps) == (1, Stop(reason, 1, partial=True))
+    assert run(MaxFits(1), steps) == (0, Stop("the budget of 1 fit is used up; the path is partial", 0, partial=True))
     assert run(MaxFits(100), steps) == (3, None)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
+from sklearn.callback import CallbackSupportMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
@@ -13,6 +15,8 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 from ngp._types import AnyArray, FloatArray
 from ngp.columns import briefly_refused_gaps
 from ngp.losses import labels, probabilities
+from ngp.problem import Problem
+from ngp.pursuit import Path
 from ngp.reduction import TableSelector
 
 __all__ = ["FittedSelector"]
@@ -25,8 +29,31 @@ def _is_classification(selector: FittedSelector) -> bool:
     return True
 
 
-class FittedSelector(TableSelector):
+class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
     """The half of `ngp.NeuralGreedyPursuit` that uses what `fit` has found."""
+
+    def _store(self, problem: Problem, path: Path) -> None:
+        """Set what a path says about the columns."""
+        self.path_, self.stop_reason_, self.partial_ = path.steps, path.reason, path.partial
+        self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
+        self.losses_ = np.array([step.losses for step in path.steps[1:]]).reshape(-1, problem.groups.n_groups)
+        self.task_ = "regression" if problem.classes is None else "classification"
+        self.__dict__.pop("classes_", None)
+        if problem.classes is not None:
+            self.classes_ = problem.classes
+        constant = float(problem.constant_losses() @ problem.part_weights)
+        blocks = self.encoder_.feature_groups_
+        origin = np.arange(problem.n_columns)  # the column that an encoded one stands for
+        if blocks is not None:
+            origin = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+        self.support_ = np.zeros(self.n_features_in_, dtype=bool)
+        self.feature_importances_ = np.zeros(self.n_features_in_)
+        for step in (path.steps[0], *path.kept):
+            columns = np.unique(origin[step.columns])
+            self.support_[columns] = True
+            if len(columns) and constant > 0:
+                before = constant if step.action == "start" else step.before
+                self.feature_importances_[columns] = max(before - step.loss, 0.0) / constant / len(columns)
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)

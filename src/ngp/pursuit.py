@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from time import perf_counter
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from ngp._types import BoolArray, FloatArray, IntArray
+from ngp._types import FloatArray, IntArray
 from ngp.groups import Groups
 from ngp.predictors.base import ColumnSets, Losses, ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
 from ngp.stopping import Stop, StopRule, standard_error
 
-__all__ = ["Path", "Step", "pursue"]
+__all__ = ["Observer", "Path", "Step", "pursue"]
 
 DIVERGED = (
     "the loss of every candidate is NaN or infinite (give the predictor a lower learning rate, or scale the data)"
@@ -96,10 +96,13 @@ class Path:
         The start, then the additions; those at the end that did not pay are marked as not kept.
     reason : str
         Why the pursuit ended.
+    partial : bool
+        Whether it was cut short, and could have gone on.
     """
 
     steps: tuple[Step, ...]
     reason: str
+    partial: bool = False
 
     @property
     def kept(self) -> tuple[Step, ...]:
@@ -112,6 +115,16 @@ class Path:
         return np.concatenate([self.steps[0].columns, *(step.columns for step in self.kept)])
 
 
+class Observer(Protocol):
+    """Whoever is told of the steps as they are made."""
+
+    def begin(self) -> None:
+        """Take notice that a step begins; the start isn't announced."""
+
+    def end(self, steps: Sequence[Step]) -> bool:
+        """Take notice of all steps so far, of which the last one is new, and say whether to stop."""
+
+
 def pursue(
     problem: Problem,
     scorer: Scorer | ScheduledScorer,
@@ -120,9 +133,12 @@ def pursue(
     fixed: IntArray,
     n_fixed: int | None = None,
     predictor: str = "",
-    on_step: Callable[[Step], None] | None = None,
+    made: Sequence[Step] = (),
+    observer: Observer | None = None,
 ) -> Path:
     """Select features greedily.
+
+    Ctrl-C gives up the step that is being made and keeps those before.
 
     Parameters
     ----------
@@ -138,33 +154,81 @@ def pursue(
         How many features they are, where that is not their number: a category is one feature of several columns.
     predictor : str
         Name of what predicts, for the record.
-    on_step : callable, optional
-        Called with each step as it is made.
+    made : sequence of Step
+        Steps that an earlier pursuit made, with which to go on.
+    observer : Observer, optional
+        Who is told of each step, the start among them.
     """
-    steps = [_start(problem, scorer_at(scorer, 1), fixed, len(fixed) if n_fixed is None else n_fixed, predictor)]
-    selected = fixed
-    mask = np.zeros(problem.n_columns, dtype=bool)
-    mask[fixed] = True
-    while True:
-        if on_step:
-            on_step(steps[-1])
-        names, candidates = _candidates(problem, mask)
-        stop = rule.check(steps, exhausted=len(candidates) == 0)
-        if stop or not len(candidates):
-            return _path(steps, stop)
-        begin = perf_counter()
-        before, losses = _score(
-            problem, scorer_at(scorer, len(steps)), selected, candidates
-        )  # S_{k-1}, and S_{k-1} + i for all i in A
-        if not np.isfinite(losses.means).any():
-            warnings.warn(f"Step {len(steps)} ends the pursuit: {DIVERGED}.", stacklevel=2)
-            return _path(steps, Stop(DIVERGED, keep=len(steps) - 1))
-        best, second = _choose(losses, before, problem.groups.costs[names])
-        selected = np.concatenate([selected, candidates[best]])
-        mask[candidates[best]] = True
-        step = _addition(steps[-1], before, problem.groups, names, candidates, losses, best, second)
-        winner = predictor if losses.predictors is None else str(losses.predictors[best])
-        steps.append(replace(step, seconds=perf_counter() - begin, predictor=winner))
+    steps = list(made)
+    try:
+        if not steps:
+            n_fixed = len(fixed) if n_fixed is None else n_fixed
+            steps.append(_start(problem, scorer_at(scorer, 1), fixed, n_fixed, predictor))
+            if observer and observer.end(steps):
+                return _path(steps, _asked_to_stop(steps))
+        while True:
+            candidates = _Candidates.left(problem, steps)
+            if stop := _end(rule, steps, exhausted=len(candidates.names) == 0):
+                return _path(steps, stop)
+            if observer:
+                observer.begin()
+            steps.append(_next(problem, scorer_at(scorer, len(steps)), steps, candidates, predictor))
+            if observer and observer.end(steps):
+                return _path(steps, _asked_to_stop(steps))
+    except _Diverged:
+        warnings.warn(f"Step {len(steps)} ends the pursuit: {DIVERGED}.", stacklevel=2)
+        return _path(steps, Stop(DIVERGED, len(steps) - 1))
+    except KeyboardInterrupt:
+        if not steps:
+            raise
+        return _path(steps, Stop("interrupted; the path is partial", len(steps) - 1, partial=True))
+
+
+class _Diverged(ArithmeticError):
+    """No candidate of a step has a finite loss."""
+
+
+class _Candidates(NamedTuple):
+    """Groups that would add something that varies, and the columns they would add."""
+
+    names: IntArray
+    columns: ColumnSets
+
+    @classmethod
+    def left(cls, problem: Problem, steps: Sequence[Step]) -> _Candidates:
+        """Those that are left after some steps."""
+        selected = np.zeros(problem.n_columns, dtype=bool)
+        selected[np.concatenate([step.columns for step in steps])] = True
+        groups = problem.groups
+        if groups.is_single and groups.n_groups == problem.n_columns:
+            names = np.flatnonzero(problem.varies & ~selected)
+            return cls(names, ColumnSets.singles(names))
+        sets = [groups.new_columns(group, selected) for group in range(groups.n_groups)]
+        names = np.array([g for g, columns in enumerate(sets) if problem.varies[columns].any()], dtype=np.intp)
+        return cls(names, ColumnSets.of([sets[group] for group in names]))
+
+
+def _asked_to_stop(steps: Sequence[Step]) -> Stop:
+    return Stop("a callback asked to stop; the path is partial", len(steps) - 1, partial=True)
+
+
+def _end(rule: StopRule, steps: Sequence[Step], exhausted: bool) -> Stop | None:
+    """What ends the pursuit: its rule, or the lack of candidates."""
+    stop = rule.check(steps, exhausted=exhausted)
+    return Stop("no candidate is left", len(steps) - 1) if exhausted and stop is None else stop
+
+
+def _next(problem: Problem, scorer: Scorer, steps: Sequence[Step], candidates: _Candidates, predictor: str) -> Step:
+    """Score every candidate, and add the best one."""
+    begin = perf_counter()
+    selected = np.concatenate([step.columns for step in steps])
+    before, losses = _score(problem, scorer, selected, candidates.columns)  # S_{k-1}, and S_{k-1} + i for all i in A
+    if not np.isfinite(losses.means).any():
+        raise _Diverged
+    best, second = _choose(losses, before, problem.groups.costs[candidates.names])
+    step = _addition(steps[-1], before, problem.groups, candidates, losses, best, second)
+    winner = predictor if losses.predictors is None else str(losses.predictors[best])
+    return replace(step, seconds=perf_counter() - begin, predictor=winner)
 
 
 def _start(problem: Problem, scorer: Scorer, fixed: IntArray, n_fixed: int, predictor: str) -> Step:
@@ -207,23 +271,12 @@ def _score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: Col
     return before if isfinite(before) else inf, Losses(losses.parts[:-1], losses.weights, predictors)
 
 
-def _candidates(problem: Problem, selected: BoolArray) -> tuple[IntArray, ColumnSets]:
-    """Groups that would add something that varies, and the columns they would add."""
-    groups = problem.groups
-    if groups.is_single and groups.n_groups == problem.n_columns:
-        names = np.flatnonzero(problem.varies & ~selected)
-        return names, ColumnSets.singles(names)
-    sets = [groups.new_columns(group, selected) for group in range(groups.n_groups)]
-    names = np.array([g for g, columns in enumerate(sets) if problem.varies[columns].any()], dtype=np.intp)
-    return names, ColumnSets.of([sets[group] for group in names])
-
-
 def _choose(losses: Losses, before: float, costs: FloatArray) -> tuple[int, int | None]:
     """The two candidates with the lowest losses; where costs differ, with the largest improvements per cost."""
     means = losses.means
     bad = ~np.isfinite(means)
     if bad.any():
-        warnings.warn(f"{bad.sum()} candidates have a loss that is no finite number: they lose.", stacklevel=3)
+        warnings.warn(f"{bad.sum()} candidates have a loss that is no finite number: they lose.", stacklevel=4)
         means = np.where(bad, np.inf, means)
     if (costs != costs[0]).any():
         change = means - before
@@ -240,12 +293,12 @@ def _addition(
     last: Step,
     before: float,
     groups: Groups,
-    names: IntArray,
-    candidates: ColumnSets,
+    candidates: _Candidates,
     losses: Losses,
     best: int,
     second: int | None,
 ) -> Step:
+    names, columns = candidates
     means, parts = losses.means, losses.parts[best]
     loss = float(means[best])
     all_losses = np.full(groups.n_groups, np.nan)
@@ -254,7 +307,7 @@ def _addition(
         action="add",
         group=int(names[best]),
         name=groups.names[int(names[best])],
-        columns=candidates[best],
+        columns=columns[best],
         before=before,
         loss=loss,
         standard_error=_standard_error(parts, losses.weights),
@@ -262,9 +315,9 @@ def _addition(
         runner_up=None if second is None else int(names[second]),
         runner_up_loss=float("nan") if second is None else float(means[second]),
         seconds=0.0,
-        n_fits=len(candidates),
+        n_fits=len(columns),
         n_selected=last.n_selected + 1,
-        n_columns=last.n_columns + len(candidates[best]),
+        n_columns=last.n_columns + len(columns[best]),
         fold_losses=parts,
         fold_weights=losses.weights,
         losses=all_losses,
@@ -276,7 +329,6 @@ def _standard_error(parts: FloatArray, weights: FloatArray) -> float:
     return standard_error(parts, weights) if np.count_nonzero(weights) > 1 else float("nan")
 
 
-def _path(steps: list[Step], stop: Stop | None) -> Path:
-    keep = len(steps) - 1 if stop is None else stop.keep
-    marked = [replace(step, kept=number <= keep) for number, step in enumerate(steps)]
-    return Path(tuple(marked), "no candidate is left" if stop is None else stop.reason)
+def _path(steps: list[Step], stop: Stop) -> Path:
+    marked = [replace(step, kept=number <= stop.keep) for number, step in enumerate(steps)]
+    return Path(tuple(marked), stop.reason, stop.partial)

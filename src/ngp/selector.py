@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path as FilePath
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
@@ -20,11 +25,13 @@ from sklearn.utils.validation import (
 from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, IntArray
+from ngp.checkpoint import Checkpoint, identity_of
 from ngp.columns import ColumnEncoder, briefly_refused_gaps, column_numbers
 from ngp.fitted import FittedSelector
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
-from ngp.predictors.base import Predictor, scorer_at
+from ngp.monitor import Monitor, logger
+from ngp.predictors.base import Predictor, ScheduledScorer, Scorer, scorer_at
 from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
 from ngp.predictors.constant import Constant
 from ngp.predictors.resolve import PREDICTORS, resolve_predictor
@@ -33,6 +40,12 @@ from ngp.pursuit import Path, Step, pursue
 from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
 
 __all__ = ["NeuralGreedyPursuit"]
+
+# Parameters that don't change the result, or that the data, the folds, the groups and the seed stand for.
+NOT_DEFINING = frozenset(
+    {"checkpoint", "callback", "verbose", "n_jobs", "max_time", "max_fits"}
+    | {"groups", "group_costs", "fixed", "cv", "random_state"}
+)
 
 
 class NeuralGreedyPursuit(FittedSelector):
@@ -85,8 +98,14 @@ class NeuralGreedyPursuit(FittedSelector):
         Where MLP, CNN and kernel are trained, unless they say so themselves; ``"auto"`` takes a GPU if there is one.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the scoring.
+    checkpoint : path or None, default=None
+        A file that is kept up to date after every step. A fit that was killed goes on with it, to the same result;
+        a checkpoint of other data, parameters or another version is refused.
+    callback : callable or None, default=None
+        Called with each `Step` as it is made; if it returns True, the pursuit ends. Callbacks of scikit-learn (see
+        `set_callbacks`) are told of the steps, too.
     verbose : int, default=0
-        Whether to print a line for each step.
+        Whether to print a line for each step. Python's logger ``ngp`` gets the same lines at the level INFO.
     random_state : int, RandomState or None, default=None
         Seed of folds and random layers.
 
@@ -105,6 +124,8 @@ class NeuralGreedyPursuit(FittedSelector):
         share alike).
     stop_reason_ : str
         Why the pursuit ended.
+    partial_ : bool
+        Whether it was cut short by `max_time`, `max_fits`, Ctrl-C or a callback.
     task_ : str
         "regression" or "classification".
     classes_ : array
@@ -155,6 +176,8 @@ class NeuralGreedyPursuit(FittedSelector):
         "n_jobs": [Integral, None],
         "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
         "dtype": [StrOptions({"float32", "float64"})],
+        "checkpoint": [str, PathLike, None],
+        "callback": [callable, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -178,6 +201,8 @@ class NeuralGreedyPursuit(FittedSelector):
         n_jobs: int | None = None,
         device: str = "auto",
         dtype: str = "float32",
+        checkpoint: str | PathLike[str] | None = None,
+        callback: Callable[[Step], object] | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -197,10 +222,13 @@ class NeuralGreedyPursuit(FittedSelector):
         self.n_jobs = n_jobs
         self.device = device
         self.dtype = dtype
+        self.checkpoint = checkpoint
+        self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
     def fit(
         self,
         X: npt.ArrayLike,
@@ -228,7 +256,10 @@ class NeuralGreedyPursuit(FittedSelector):
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+        saved = Checkpoint.read(self._checkpoint_path) if self._checkpoint_path else None
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        if saved and self.random_state is None:
+            seed = saved.seed
         names = self.encoder_.feature_names_
         groups = make_groups(self.groups, self.n_features_in_, names, self.group_costs)
         fixed = column_numbers("fixed", self.fixed, self.n_features_in_, names)
@@ -253,8 +284,12 @@ class NeuralGreedyPursuit(FittedSelector):
         self._check_columns(problem, fixed)
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"):
-            self._select(problem, predictor, fixed, seed)
+            self._select(problem, predictor, fixed, seed, saved)
         return self
+
+    @property
+    def _checkpoint_path(self) -> FilePath | None:
+        return None if self.checkpoint is None else FilePath(self.checkpoint)
 
     def _check_columns(self, problem: Problem, fixed: IntArray) -> None:
         """Say which features can't be selected, since none of their columns varies."""
@@ -272,14 +307,23 @@ class NeuralGreedyPursuit(FittedSelector):
             warnings.warn(
                 f"X has constant features, {len(constant)} of {groups.n_groups} "
                 f"({some}{', …' if len(constant) > 3 else ''}): they are never selected.",
-                stacklevel=4,
+                stacklevel=5,
             )
 
-    def _select(self, problem: Problem, predictor: Predictor, fixed: IntArray, seed: int) -> None:
+    def _select(
+        self, problem: Problem, predictor: Predictor, fixed: IntArray, seed: int, saved: Checkpoint | None
+    ) -> None:
         if not isinstance(predictor, Committee | Schedule):  # which look after their members by themselves
             check_loss(predictor, problem)
         scorer = predictor.bind(problem, random_state=seed, n_jobs=self.n_jobs, dtype=self.dtype, device=self.device)
-        rule = self._stop_rule(problem, fixed)
+        rule, file, identity = self._stop_rule(problem, fixed), self._checkpoint_path, {}
+        if file:
+            identity = identity_of(problem, fixed, {**self._defining_parameters(), "random_state": seed})
+        if file and saved:
+            saved.check(file, identity)
+            logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
+        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
+        attributes = partial(self._attributes_after, problem, scorer)
         path = pursue(
             problem,
             scorer,
@@ -287,14 +331,32 @@ class NeuralGreedyPursuit(FittedSelector):
             fixed=fixed,
             n_fixed=len(self.fixed_),
             predictor=predictor_names([predictor])[0],
-            on_step=_print_step if self.verbose else None,
+            made=saved.steps if saved else (),
+            observer=Monitor(self, context, attributes, file, identity, seed),
         )
+        self._finish(problem, scorer, path)
+        context.call_on_fit_task_end(estimator=self)
+
+    def _defining_parameters(self) -> dict[str, Any]:
+        """Parameters that have a say in the result, but for those that the data, folds and groups stand for."""
+        return {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_DEFINING}
+
+    def _finish(self, problem: Problem, scorer: Scorer | ScheduledScorer, path: Path) -> None:
+        """Set the fitted attributes, the predictor among them."""
         self._store(problem, path)
         if len(path.columns):
             self.predictor_ = scorer_at(scorer, max(1, len(path.kept))).fit(path.columns)
         else:
-            warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=4)
+            warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=6)
             self.predictor_ = Constant.of(problem)
+
+    def _attributes_after(
+        self, problem: Problem, scorer: Scorer | ScheduledScorer, steps: Sequence[Step]
+    ) -> dict[str, Any]:
+        """Fitted attributes, as if the pursuit had ended with some steps."""
+        ended = copy(self)
+        ended._finish(problem, scorer, Path(tuple(steps), "the pursuit goes on", partial=True))
+        return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}
 
     def _check_training_data(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
         self.encoder_ = ColumnEncoder().fit(X)
@@ -333,32 +395,3 @@ class NeuralGreedyPursuit(FittedSelector):
         elif number is not None:
             limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
         return combine_rules(limits, tol=self.tol, stop=self.stop, max_time=self.max_time, max_fits=self.max_fits)
-
-    def _store(self, problem: Problem, path: Path) -> None:
-        self.path_, self.stop_reason_ = path.steps, path.reason
-        self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
-        self.losses_ = np.array([step.losses for step in path.steps[1:]]).reshape(-1, problem.groups.n_groups)
-        self.task_ = "regression" if problem.classes is None else "classification"
-        self.__dict__.pop("classes_", None)
-        if problem.classes is not None:
-            self.classes_ = problem.classes
-        constant = float(problem.constant_losses() @ problem.part_weights)
-        blocks = self.encoder_.feature_groups_
-        origin = np.arange(problem.n_columns)  # the column that an encoded one stands for
-        if blocks is not None:
-            origin = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
-        self.support_ = np.zeros(self.n_features_in_, dtype=bool)
-        self.feature_importances_ = np.zeros(self.n_features_in_)
-        for step in (path.steps[0], *path.kept):
-            columns = np.unique(origin[step.columns])
-            self.support_[columns] = True
-            if len(columns) and constant > 0:
-                before = constant if step.action == "start" else step.before
-                self.feature_importances_[columns] = max(before - step.loss, 0.0) / constant / len(columns)
-
-
-def _print_step(step: Step) -> None:
-    what = f"add {step.name}" if step.action == "add" else "start"
-    print(
-        f"[ngp] {step.n_selected:4d}  {what:<24} loss {step.loss:.6g} ± {step.standard_error:.2g}  {step.seconds:.1f} s"
-    )

@@ -87,10 +87,13 @@ class Stop:
     keep : int
         Number of additions to keep: the selection is the one after ``steps[keep]``, later ones are taken
         back.
+    partial : bool
+        Whether the pursuit was cut short, and could have gone on.
     """
 
     reason: str
     keep: int
+    partial: bool = False
 
 
 @runtime_checkable
@@ -255,7 +258,7 @@ class MaxTime:
         """Stop when the steps took `seconds` or longer."""
         if exhausted or sum(step.seconds for step in steps) < self.seconds:
             return None
-        return Stop(f"the time of {self.seconds:g} seconds is up; the path is partial", len(steps) - 1)
+        return Stop(f"the time of {self.seconds:g} seconds is up; the path is partial", len(steps) - 1, partial=True)
 
 
 @dataclass(frozen=True)
@@ -277,7 +280,9 @@ class MaxFits:
         """Stop when the steps needed `n` fits or more."""
         if exhausted or sum(step.n_fits for step in steps) < self.n:
             return None
-        return Stop(f"the budget of {_counted(self.n, 'fit')} is used up; the path is partial", len(steps) - 1)
+        return Stop(
+            f"the budget of {_counted(self.n, 'fit')} is used up; the path is partial", len(steps) - 1, partial=True
+        )
 
 
 @dataclass(frozen=True)

@@ -42,4 +42,9 @@ def run_tasks(task: Callable[..., Result], arguments: Iterable[tuple[Any, ...]],
     if n_threads == 1:
         return [task(*each) for each in arguments]
     with ThreadPoolExecutor(n_threads) as pool:
-        return [future.result() for future in [pool.submit(task, *each) for each in arguments]]
+        futures = [pool.submit(task, *each) for each in arguments]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:  # Ctrl-C too: what hasn't begun needn't
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
