@@ -95,7 +95,8 @@ class NeuralGreedyPursuit(FittedSelector):
     n_jobs : int or None, default=None
         Parallel tasks, as everywhere in scikit-learn. The result doesn't depend on it.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where MLP, CNN and kernel are trained, unless they say so themselves; ``"auto"`` takes a GPU if there is one.
+        Where candidates are scored, unless the predictor says so itself; ``"auto"`` takes a GPU if there is one (and,
+        for an SSFN, if a step takes long enough). Losses differ by rounding.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the scoring.
     checkpoint : path or None, default=None
