@@ -68,6 +68,20 @@ def test_openml_comes_last_and_says_so(folders, openml, expect, capsys):
     assert written.err == "ngp: fetching Airfoil self-noise from OpenML (scikit-learn keeps it for the next time)\n"
 
 
+@pytest.mark.parametrize(
+    ("terminal", "rich", "shown"), [(True, True, True), (False, True, False), (True, False, False)]
+)
+def test_a_bar_moves_where_somebody_looks(folders, openml, expect, monkeypatch, capsys, terminal, rich, shown):
+    data = openml_airfoil()
+    openml(data)
+    expect("Airfoil self-noise", data.data, data.target)
+    monkeypatch.setattr(locate.sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(locate, "find_spec", lambda name: rich or None)
+    monkeypatch.setenv("TERM", "xterm")
+    load_airfoil()
+    assert ("0:00:00" in capsys.readouterr().err) is (terminal and rich)
+
+
 @pytest.mark.parametrize("change", ["values", "rows", "columns", "missing", "shape", "words"])
 def test_other_data_from_openml_are_refused(folders, openml, expect, change):
     data = openml_airfoil()

@@ -5,7 +5,9 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from http.client import HTTPException
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -78,12 +80,24 @@ def fetch(
     """
     print(f"ngp: fetching {title} from OpenML (scikit-learn keeps it for the next time)", file=sys.stderr)
     try:
-        with warnings.catch_warnings():
+        with _moving_bar(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*has flag is_row_identifier")
             return fetch_openml(name, version=version, as_frame=False, parser=parser, target_column=target)
     except (OSError, ValueError, HTTPException) as error:
         reason = " ".join(str(error).split())
         raise OSError(f"{title} is not on disk and could not be fetched from OpenML ({reason}); {remedy}.") from error
+
+
+def _moving_bar() -> AbstractContextManager[object]:
+    """A bar that moves, and the time that passes, where somebody looks; scikit-learn doesn't say how far it is."""
+    if not sys.stderr.isatty() or find_spec("rich") is None:
+        return nullcontext()
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TimeElapsedColumn
+
+    bar = Progress(BarColumn(), TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+    bar.add_task("fetch", total=None)
+    return bar
 
 
 def load(
