@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 from ngp import NeuralGreedyPursuit, demo
+from ngp.result import Result
 
 ROOT = Path(__file__).parents[1]
 
@@ -58,38 +58,67 @@ def test_scores() -> None:
     assert demo.r2(data, np.full(100, 1.5)).startswith("0.000 ± ")
 
 
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> demo.Part:
+    """Make both parts of the demonstration short."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    selector = NeuralGreedyPursuit(random_state=0).fit(X, X[:, 0])
+
+    def part(text: str) -> demo.Part:
+        return demo.Part(text, lambda figure: figure.add_subplot().set_title(text), Result.of(selector, X, X[:, 0]))
+
+    monkeypatch.setattr(demo, "show_diabetes", lambda: part("first part"))
+    monkeypatch.setattr(demo, "show_digits", lambda: part("second part"))
+    return part("")
+
+
+@pytest.mark.usefixtures("shown")
 @pytest.mark.parametrize("with_matplotlib", [True, False])
 def test_report_says_what_was_printed(
     with_matplotlib: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def show(text: str) -> Callable[[], tuple[str, Any]]:
-        return lambda: (text, lambda figure: figure.add_subplot().set_title(text))
-
-    monkeypatch.setattr(demo, "show_diabetes", show("first part"))
-    monkeypatch.setattr(demo, "show_digits", show("second part"))
     if not with_matplotlib:
         monkeypatch.setattr(demo, "find_spec", lambda name: None)
-    demo.main(["--out", str(tmp_path / "new" / "folder")])
+    folder = tmp_path / "new" / "folder"
+    demo.run(folder)
     printed = capsys.readouterr().out
-    report = (tmp_path / "new" / "folder" / "report.md").read_text()
-    assert printed.splitlines()[-1] == f"Report: {tmp_path / 'new' / 'folder' / 'report.md'}"
+    report = (folder / "report.md").read_text()
+    assert printed.splitlines()[-3:] == [
+        f"Text: {folder / 'report.md'}",
+        f"Report: {folder / 'diabetes.html'}",
+        f"Report: {folder / 'digits.html'}",
+    ]
     assert all(text in printed and text in report for text in ("first part", "second part"))
-    pictures = {path.name for path in (tmp_path / "new" / "folder").glob("*.png")}
+    assert all("<html" in (folder / name).read_text() for name in ("diabetes.html", "digits.html"))
+    pictures = {path.name for path in folder.glob("*.png")}
     assert pictures == ({"path.png", "pixels.png"} if with_matplotlib else set())
     assert set(re.findall(r"\]\(([^)]+)\)", report)) == pictures
     assert ("not installed" in printed) is not with_matplotlib
 
 
+@pytest.mark.usefixtures("shown")
+def test_without_what_reports_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise ImportError("A report needs jinja2.")
+
+    monkeypatch.setattr(demo, "write_report", refuse)
+    demo.run(tmp_path)
+    assert capsys.readouterr().out.endswith("No digits.html: A report needs jinja2.\n")
+
+
 @pytest.mark.slow
 def test_whole_demonstration(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-W", "error", "-m", "ngp.demo"]
+    command = [sys.executable, "-W", "error", "-m", "ngp", "demo"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert done.stdout.endswith("Report: demo-report/report.md\n")
+    assert done.stdout.endswith("Report: demo-report/digits.html\n")
     report = (tmp_path / "demo-report" / "report.md").read_text()
-    assert {path.name for path in (tmp_path / "demo-report").iterdir()} == {"path.png", "pixels.png", "report.md"}
+    files = {path.name for path in (tmp_path / "demo-report").iterdir()}
+    assert files == {"path.png", "pixels.png", "report.md", "diabetes.html", "digits.html"}
     assert re.search(r"Selected: .*\bbmi\b", report)
     assert "Noise columns among them: 0 of 90." in report
     assert "24 in 6 windows" in report

@@ -1,11 +1,14 @@
 """Neural Greedy Pursuit: choose the few inputs that matter for a non-linear prediction."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
-from ngp import baselines, datasets, groups, metrics, predictors, report, stopping
-from ngp.comparison import compare
-from ngp.selector import NeuralGreedyPursuit
-from ngp.ssfn import SSFNClassifier, SSFNRegressor
+if TYPE_CHECKING:
+    from ngp import baselines, datasets, groups, metrics, predictors, report, stopping
+    from ngp.comparison import compare
+    from ngp.selector import NeuralGreedyPursuit
+    from ngp.ssfn import SSFNClassifier, SSFNRegressor
 
 try:
     __version__ = version("neural-greedy-pursuit")
@@ -26,3 +29,25 @@ __all__ = [
     "report",
     "stopping",
 ]
+
+# Where these are. Whatever isn't here, but in __all__, is a module.
+_HOMES = {
+    "NeuralGreedyPursuit": "ngp.selector",
+    "SSFNClassifier": "ngp.ssfn",
+    "SSFNRegressor": "ngp.ssfn",
+    "compare": "ngp.comparison",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for: scikit-learn takes a second, and ``ngp --help`` doesn't need it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'ngp' has no attribute {name!r}")
+    home = _HOMES.get(name)
+    value = import_module(f"ngp.{name}") if home is None else getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,14 +1,13 @@
-"""The demonstration: ``python -m ngp.demo`` selects features on two data sets that come with scikit-learn.
+"""The demonstration: ``ngp demo`` selects features on two data sets that come with scikit-learn.
 
-It prints what it does, and writes the same as ``report.md``, with pictures where matplotlib is installed.
+It prints what it does, writes the same as ``report.md``, with pictures where matplotlib is installed, and a report of
+each selection as an HTML file.
 """
 
 from __future__ import annotations
 
 import warnings
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -27,12 +26,14 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.files import markdown_table, write_whole
 from ngp.groups import image_windows
 from ngp.pursuit import Step
-from ngp.report import plot_path
+from ngp.report import plot_path, write_report
+from ngp.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
-__all__ = ["main"]
+__all__ = ["run"]
 
 SEED = 0
 N_NOISE = 90
@@ -49,27 +50,52 @@ class Data(NamedTuple):
     y_test: AnyArray
     names: list[str]
 
+    def frames(self) -> tuple[DataFrame, DataFrame]:
+        """Both sets of rows, with names."""
+        from pandas import DataFrame
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run both parts, print them, and write the report."""
-    parser = ArgumentParser(prog="python -m ngp.demo", description="Select features on two small data sets.")
-    parser.add_argument("--out", type=Path, default=Path("demo-report"), help="folder of the report (%(default)s)")
-    folder: Path = parser.parse_args(argv).out
+        return DataFrame(self.X, columns=self.names), DataFrame(self.X_test, columns=self.names)
+
+
+class Part(NamedTuple):
+    """What one part has to say: a text, how to draw its picture, and its result."""
+
+    text: str
+    draw: Callable[[Figure], None]
+    result: Result
+
+
+def run(folder: Path) -> None:
+    """Show both parts, and write what was shown.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to write; it is made if it isn't there.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     has_matplotlib = find_spec("matplotlib") is not None
-    report = ["# Neural Greedy Pursuit: a demonstration"]
-    print(report[0])
-    for picture, show in (("path.png", show_diabetes), ("pixels.png", show_digits)):
-        text, draw = show()
-        print(f"\n{text}", flush=True)
-        report.append(text)
+    text = ["# Neural Greedy Pursuit: a demonstration"]
+    results: dict[str, Result] = {}
+    print(text[0])
+    for name, picture, show in (("diabetes", "path.png", show_diabetes), ("digits", "pixels.png", show_digits)):
+        part = show()
+        print(f"\n{part.text}", flush=True)
+        text.append(part.text)
+        results[name] = part.result
         if has_matplotlib:
-            write_picture(folder / picture, draw)
-            report.append(f"![{picture}]({picture})")
-    write_whole(folder / "report.md", "\n\n".join(report).encode() + b"\n")
+            write_picture(folder / picture, part.draw)
+            text.append(f"![{picture}]({picture})")
+    write_whole(folder / "report.md", "\n\n".join(text).encode() + b"\n")
     if not has_matplotlib:
         print("\nNo pictures, since matplotlib is not installed: pip install neural-greedy-pursuit[plot].")
-    print(f"\nReport: {folder / 'report.md'}")
+    print(f"\nText: {folder / 'report.md'}")
+    for name, result in results.items():
+        try:
+            write_report(result, folder / f"{name}.html")
+            print(f"Report: {folder / f'{name}.html'}")
+        except ImportError as error:
+            print(f"No {name}.html: {error}")
 
 
 def noisy_diabetes() -> Data:
@@ -91,13 +117,13 @@ def digit_images() -> Data:
     return Data(X, y, X_test, y_test, [f"pixel {i}" for i in range(X.shape[1])])
 
 
-def show_diabetes() -> tuple[str, Callable[[Figure], None]]:
+def show_diabetes() -> Part:
     """Ten real columns among noise: the selector with nothing but a seed."""
     data = noisy_diabetes()
+    X, X_test = data.frames()
     begin = perf_counter()
-    selector = NeuralGreedyPursuit(random_state=SEED).fit(data.X, data.y)
+    selector = NeuralGreedyPursuit(random_state=SEED).fit(X, data.y)
     seconds = perf_counter() - begin
-    steps = [step if step.group is None else replace(step, name=data.names[step.group]) for step in selector.path_]
     n_real = len(data.names) - N_NOISE
     chosen = [data.names[column] for column in selector.order_]
     text = f"""## Diabetes: {n_real} real columns among {N_NOISE} of noise
@@ -107,7 +133,7 @@ Half of the noise columns are shuffled copies of real ones, half are normal numb
 
     NeuralGreedyPursuit(random_state={SEED}).fit(X, y)
 
-{steps_table(steps)}
+{steps_table(selector.path_)}
 
 Selected: {", ".join(chosen) or "nothing"}. Noise columns among them: {(selector.order_ >= n_real).sum()} of {N_NOISE}.
 Why it stopped: {selector.stop_reason_}.
@@ -118,9 +144,9 @@ R² on the held-out rows, ± its standard error over {N_RESAMPLES} resamples of 
 {markdown_table(["predictor", "columns", "R²"], regression_scores(data, selector))}"""
 
     def draw(figure: Figure) -> None:
-        plot_path(steps, ax=figure.add_subplot())
+        plot_path(selector.path_, ax=figure.add_subplot())
 
-    return text, draw
+    return Part(text, draw, Result.of(selector, X, data.y, target="progression", held_out=(X_test, data.y_test)))
 
 
 def regression_scores(data: Data, selector: NeuralGreedyPursuit) -> list[list[str]]:
@@ -132,11 +158,11 @@ def regression_scores(data: Data, selector: NeuralGreedyPursuit) -> list[list[st
         ["ridge regression", every, r2(data, ridge.fit(data.X, data.y).predict(data.X_test))],
         ["ridge regression", some, r2(data, ridge.fit(data.X[:, few], data.y).predict(data.X_test[:, few]))],
         ["the network", every, r2(data, all_columns(data).predict(data.X_test))],
-        ["the network", some, r2(data, selector.predict(data.X_test))],
+        ["the network", some, r2(data, selector.predict(data.frames()[1]))],
     ]
 
 
-def show_digits() -> tuple[str, Callable[[Figure], None]]:
+def show_digits() -> Part:
     """Windows of pixels: groups of columns that enter together."""
     data = digit_images()
     windows = image_windows((8, 8), WINDOW)
@@ -164,7 +190,10 @@ A candidate is a window of {WINDOW} × {WINDOW} pixels.
 Accuracy of the network on the held-out images, ± its standard error:
 
 {markdown_table(["pixels", "accuracy"], rows)}"""
-    return text, lambda figure: draw_windows(figure, data, windows.columns, selector.order_)
+    result = Result.of(
+        selector, data.X, data.y, target="digit", held_out=(data.X_test, data.y_test), image_shape=(8, 8)
+    )
+    return Part(text, lambda figure: draw_windows(figure, data, windows.columns, selector.order_), result)
 
 
 def quiet_fit(selector: NeuralGreedyPursuit, data: Data) -> None:
@@ -254,4 +283,4 @@ def write_picture(path: Path, draw: Callable[[Figure], None]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(Path("demo-report"))

@@ -1,4 +1,4 @@
-"""The command line does what its help says, and a mistake costs one sentence."""
+"""``ngp reproduce`` does what its help says, and a mistake costs one sentence."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner
 
 from ngp import __main__, __version__
 from ngp.cli import cli
+from ngp.cli.reproduce import NAMES, PROTOCOLS
 from ngp.paper import catalogue
 from ngp.paper.catalogue import EXPERIMENTS
-from ngp.paper.experiment import Experiment, Plan
+from ngp.paper.experiment import Experiment, Plan, Protocol
 from ngp.paper.tables import Column, Table, cell
 from ngp.paper.trials import Record, Trial
 
@@ -53,6 +54,8 @@ def call(*arguments: str) -> Any:
 
 
 def test_names_are_those_of_the_experiments() -> None:
+    assert tuple(EXPERIMENTS) == NAMES
+    assert get_args(Protocol) == PROTOCOLS
     for name, each in EXPERIMENTS.items():
         assert each.name == name
         assert each.title.startswith(f"{name[:-1].replace('fig', 'figure').capitalize()} {name[-1]}")

@@ -1,0 +1,77 @@
+"""The command line.
+
+The modules of the commands import click and little else, and what they run only when it is run: this is what keeps
+``ngp --help`` quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from ngp import __version__
+from ngp.cli.compare import compare
+from ngp.cli.completion import completion
+from ngp.cli.demo import demo
+from ngp.cli.report import report
+from ngp.cli.reproduce import reproduce
+from ngp.cli.saying import Refusal
+from ngp.cli.select import select
+
+__all__ = ["cli"]
+
+EPILOG = """\b
+A first try, on a table that has a column named price:
+  ngp select houses.csv --target price --report houses.html
+
+\b
+Exit status: 0 done, 1 something failed while running, 2 wrong usage or bad input,
+130 stopped by Ctrl-C."""
+
+
+class Group(click.Group):
+    """Says a mistake in one sentence, and ends with 130 after Ctrl-C, as shells do."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands, most used first."""
+        return list(self.commands)
+
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        """Read what stands before the command."""
+        with _one_sentence():
+            return super().make_context(*args, **settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            with _one_sentence():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("Stopped.", err=True)
+            ctx.exit(130)
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Leave out the usage lines that click puts before its message: the help has them."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        text = " ".join(error.format_message().split()).rstrip(".")
+        command = error.ctx.command_path if error.ctx else "ngp"
+        raise Refusal(f"{text} (see {command} --help).") from error
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
+@click.version_option(__version__, prog_name="ngp")
+def cli() -> None:
+    """Neural Greedy Pursuit: choose the few inputs that matter for a non-linear prediction."""
+
+
+for command in (select, compare, report, demo, reproduce, completion):
+    cli.add_command(command)

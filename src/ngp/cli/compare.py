@@ -1,0 +1,143 @@
+"""``ngp compare``: methods of feature selection side by side on the user's data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import redirect_stdout
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, with_options
+from ngp.cli.preparing import prepare
+from ngp.cli.reading import read_table, require
+from ngp.cli.saying import Refusal, in_words, note
+from ngp.cli.values import duration, file, names
+from ngp.cli.writing import check_outputs, save
+from ngp.files import markdown_table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["compare"]
+
+METHODS = "all,ngp,lasso-cv,random-forest,mutual-information"
+EPILOG = """\b
+Examples:
+  ngp compare houses.csv --target price
+  ngp compare houses.csv -t price --methods ngp,gam,boruta --features 5 --out plot.png
+
+\b
+DATA is as in ngp select. In each fold every method selects on the training rows; then the same
+predictors are trained on what it selected, and judged on the rest. Scores are R² for numbers
+and the accuracy for classes, mean ± standard deviation over the folds."""
+
+
+@click.command(epilog=EPILOG, short_help="Compare methods of selection on your data.")
+@with_options(
+    *DATA,
+    click.option(
+        "--methods",
+        type=names,
+        default=METHODS,
+        show_default=True,
+        metavar="NAMES",
+        help="Methods, with commas between; all is no selection, for reference. Others: correlation, lasso, gam, "
+        "recursive-elimination, permutation, drop-one-out, roar, bart, boruta, mrmr, deeplift, lassonet.",
+    ),
+    click.option(
+        "--features",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="How many each method selects; by default each follows its own rule.",
+    ),
+    *CHOSEN_COLUMNS,
+    *WORK,
+    click.option("--max-time", type=duration, metavar="TIME", help="Limit for each method, such as 30s, 10m or 1.5h."),
+    click.option(
+        "--out",
+        type=file,
+        multiple=True,
+        metavar="FILE",
+        help="Write the table as .csv or .md, or a picture as .png. May be given several times.",
+    ),
+    click.option("--quiet", "-q", is_flag=True, help="Say nothing but the table and errors."),
+)
+def compare(
+    data: str,
+    target: tuple[str, ...],
+    methods: list[str],
+    features: int | None,
+    drop: tuple[str, ...],
+    task: str,
+    missing: str,
+    cv: int | float | str,
+    seed: int,
+    jobs: int | None,
+    max_time: float | None,
+    out: tuple[Path, ...],
+    quiet: bool,
+) -> None:
+    """Compare methods of feature selection by what can be predicted from what they select."""
+    check_outputs(
+        data, {f"--out ({i})" if i else "--out": (path, (".csv", ".md", ".png")) for i, path in enumerate(out)}
+    )
+    if any(path.suffix.lower() == ".png" for path in out):
+        require("matplotlib", "A picture", "plot")
+    samples = prepare(read_table(data), target, drop=drop, task=task, missing=missing)
+    note(samples.summary, quiet)
+    for text in samples.notes:
+        note(text, quiet)
+    from ngp import compare as run
+
+    try:
+        with redirect_stdout(StringIO() if quiet else sys.stderr):
+            table = run(
+                samples.X, samples.y, methods, k=features, cv=cv, task=samples.task, max_time=max_time,
+                n_jobs=jobs or -1, verbose=1, random_state=seed,
+            )  # fmt: skip
+    except (ValueError, TypeError, ImportError) as error:
+        raise Refusal(in_words(error)) from error
+    text = _markdown(table)
+    click.echo(text)
+    for path in out:
+        save(path, _content(path, table, text))
+        note(f"Written: {path}", quiet)
+
+
+def _markdown(table: DataFrame) -> str:
+    """The table in short: a score with its standard deviation in one cell."""
+    scores = [name for name in table.columns if f"{name}_std" in table.columns]
+    header = ["method", "status", "features", *scores, "agreement", "seconds"]
+    rows = []
+    for method, row in table.iterrows():
+        cells = [f"{row[name]:.3f} ± {row[f'{name}_std']:.3f}" if row[name] == row[name] else "" for name in scores]
+        numbers = [f"{row[name]:.{digits}f}" if row[name] == row[name] else "" for name, digits in
+                   (("n_selected", 1), ("agreement", 2), ("seconds", 1))]  # fmt: skip
+        status = " ".join(str(row["status"]).replace("|", "\\|").split())
+        rows.append([str(method), status, numbers[0], *cells, *numbers[1:]])
+    return markdown_table(header, rows)
+
+
+def _content(path: Path, table: DataFrame, text: str) -> bytes:
+    suffix = path.suffix.lower()
+    if suffix == ".md":
+        return f"{text}\n".encode()
+    if suffix == ".csv":
+        lists = {
+            name: [json.dumps(each, ensure_ascii=False) for each in table[name]] for name in ("selected", "warnings")
+        }
+        plain = table.assign(**lists)
+        return str(plain.to_csv()).encode()
+    from matplotlib.figure import Figure
+
+    from ngp.report import plot_comparison
+
+    figure = Figure(figsize=(9.0, 1.5 + 0.6 * len(table)), layout="constrained")
+    plot_comparison(table, ax=figure.add_subplot())
+    picture = BytesIO()
+    figure.savefig(picture, format="png", dpi=120)
+    return picture.getvalue()

@@ -1,0 +1,43 @@
+"""``ngp report``: a result as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ngp.cli.reading import require
+from ngp.cli.saying import Refusal, in_words
+from ngp.cli.select import write_html
+from ngp.cli.values import file
+from ngp.cli.writing import check_outputs
+
+__all__ = ["report"]
+
+
+@click.command(
+    short_help="Make a report of a result.",
+    epilog="\b\nExample:\n  ngp select houses.csv --target price --out houses.json\n  ngp report houses.json",
+)
+@click.argument("result", type=file)
+@click.option(
+    "--out",
+    type=file,
+    metavar="FILE",
+    help="The report; by default beside RESULT, with the suffix .html.",
+)
+def report(result: Path, out: Path | None) -> None:
+    """Make a report of RESULT, a file that ngp select --out wrote.
+
+    It is one HTML file that needs no network: what was asked, the answer, the path, the close calls, the fit.
+    """
+    out = out or result.with_suffix(".html")
+    check_outputs(str(result), {"--out": (out, (".html", ".htm"))})
+    require("jinja2", "ngp report", "report")
+    from ngp.result import Result
+
+    try:
+        found = Result.read(result)
+    except ValueError as error:
+        raise Refusal(in_words(error)) from error
+    click.echo(f"Report: {write_html(found, out)}")

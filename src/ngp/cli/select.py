@@ -1,0 +1,266 @@
+"""``ngp select``: choose the columns of a table that predict another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, with_options
+from ngp.cli.preparing import Samples, prepare, read_groups
+from ngp.cli.progress import Progress
+from ngp.cli.reading import Table, read_table, require
+from ngp.cli.saying import Failure, Refusal, counted, in_words, listed, note, printable, quoted, warnings_as_notes
+from ngp.cli.values import duration, file, number, share
+from ngp.cli.writing import REDUCED, check_outputs, check_reduced, save, write_reduced
+
+if TYPE_CHECKING:
+    from ngp import NeuralGreedyPursuit
+
+__all__ = ["select"]
+
+EPILOG = """\b
+Examples:
+  ngp select houses.csv --target price
+  ngp select houses.csv --target price --features 5 --hold-out 0.2 --report houses.html
+  ngp select data.parquet -t sick --drop id --missing impute --max-time 10m --out result.json
+  cat houses.csv | ngp select - --target price --json > result.json
+
+\b
+DATA is a .csv, .tsv, .parquet or .feather table with names of columns, a .npz file with arrays
+X and y (and feature_names), a .npy array of rows and columns (--target -1 is its last column),
+or - for CSV on standard input. Text columns become categories, one-hot as a group.
+What it says while it runs goes to standard error, the answer to standard output.
+
+\b
+Exit status: 0 done (also when --max-time or --max-fits ended it), 1 something failed while
+running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so far is written."""
+
+
+@click.command(epilog=EPILOG, short_help="Choose the columns that predict another one.")
+@with_options(
+    *DATA,
+    click.option(
+        "--features",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="How many to select. Without it, as many as lower the loss by the share --tol.",
+    ),
+    click.option(
+        "--tol",
+        type=number,
+        metavar="SHARE",
+        help="Stop when a step lowers the loss by less than this share; 0.09 by default, if no --features are given.",
+    ),
+    click.option(
+        "--predictor",
+        type=click.Choice(["ssfn", "mlp", "cnn", "kernel"]),
+        default="ssfn",
+        show_default=True,
+        help="What is retrained for every candidate. mlp and cnn need torch.",
+    ),
+    click.option(
+        "--groups",
+        type=file,
+        metavar="FILE",
+        help='Columns that enter together, as JSON: {"size": ["length", "width"]}. Columns in no group stay single.',
+    ),
+    click.option(
+        "--fixed",
+        multiple=True,
+        metavar="COLUMN",
+        help="A column that is in from the start. May be given several times; counts among --features.",
+    ),
+    *CHOSEN_COLUMNS,
+    click.option(
+        "--hold-out",
+        type=share,
+        metavar="SHARE",
+        help="Set this share of the rows aside before anything is "
+        "learned; result and report then show the fit on them.",
+    ),
+    *WORK,
+    click.option(
+        "--device",
+        type=click.Choice(["auto", "cpu", "cuda", "mps"]),
+        default="auto",
+        show_default=True,
+        help="Where networks and kernels are trained.",
+    ),
+    click.option(
+        "--max-time", type=duration, metavar="TIME", help="Begin no step after this time, such as 30s, 10m or 1.5h."
+    ),
+    click.option(
+        "--max-fits", type=click.IntRange(min=1), metavar="N", help="Begin no step after so many trained candidates."
+    ),
+    click.option(
+        "--checkpoint", type=file, metavar="FILE", help="Keep the state in this file; the same command goes on from it."
+    ),
+    click.option("--out", type=file, metavar="FILE", help="Write the result as JSON."),
+    click.option("--report", type=file, metavar="FILE", help="Write a report as one HTML file."),
+    click.option(
+        "--reduced",
+        type=file,
+        metavar="FILE",
+        help="Write the data with the selected columns and the target "
+        "alone, all rows as they were (.csv, .tsv, .parquet, .feather, .npz).",
+    ),
+    click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
+    click.option(
+        "--json", "as_json", is_flag=True, help="Write the result to standard output, and nothing else there."
+    ),
+)
+def select(
+    data: str,
+    target: tuple[str, ...],
+    drop: tuple[str, ...],
+    task: str,
+    missing: str,
+    hold_out: float | None,
+    seed: int,
+    quiet: bool,
+    **settings: Any,
+) -> None:
+    """Choose the few columns of a table that predict another one."""
+    check_outputs(data, _outputs(settings))
+    if settings["report"]:
+        require("jinja2", "--report", "report")
+    table = read_table(data)
+    samples = prepare(table, target, drop=drop, task=task, missing=missing, hold_out=hold_out, seed=seed)
+    check_reduced(settings["reduced"], samples.X)
+    columns = _columns(table, samples, settings)
+    note(samples.summary, quiet)
+    for text in samples.notes:
+        note(text, quiet)
+    selector = _fit(samples, columns, seed, quiet, settings)
+    written = _write(selector, table, samples, settings)
+    if not settings["as_json"] and not quiet:
+        click.echo(_answer(selector, samples))
+        for path in written:
+            click.echo(f"  {path}")
+    if selector.stop_reason_.startswith("interrupted"):
+        click.get_current_context().exit(130)
+
+
+def _outputs(settings: dict[str, Any]) -> dict[str, tuple[Path | None, tuple[str, ...]]]:
+    return {
+        "--out": (settings["out"], ()),
+        "--report": (settings["report"], (".html", ".htm")),
+        "--reduced": (settings["reduced"], REDUCED),
+        "--checkpoint": (settings["checkpoint"], ()),
+    }
+
+
+def _columns(table: Table, samples: Samples, settings: dict[str, Any]) -> dict[str, Any]:
+    """Fixed columns and groups, as the selector takes them."""
+    names = [str(name) for name in samples.X.columns]
+    fixed = [table.column(name, "--fixed") for name in settings["fixed"]]
+    if wrong := [name for name in fixed if name not in samples.X.columns]:
+        raise Refusal(f"--fixed {quoted(wrong)} is a target or left out with --drop: take another column.")
+    if twice := sorted({name for name in fixed if fixed.count(name) > 1}):
+        raise Refusal(f"--fixed names {quoted(twice)} twice: name each once.")
+    groups = read_groups(settings["groups"], table, names) if settings["groups"] else None
+    return {"fixed": fixed or None, "groups": groups}
+
+
+def _fit(
+    samples: Samples, columns: dict[str, Any], seed: int, quiet: bool, settings: dict[str, Any]
+) -> NeuralGreedyPursuit:
+    """Run the selector under the eyes of the user."""
+    n_fixed = len(columns["fixed"] or ())
+    progress = Progress(settings["features"], n_fixed, settings["max_time"], quiet)
+    try:
+        from ngp import NeuralGreedyPursuit
+
+        selector = NeuralGreedyPursuit(
+            settings["predictor"],
+            n_features_to_select=settings["features"],
+            tol=settings["tol"],
+            **columns,
+            cv=settings["cv"],
+            task=samples.task,
+            max_time=settings["max_time"],
+            max_fits=settings["max_fits"],
+            n_jobs=settings["jobs"] or -1,
+            device=settings["device"],
+            checkpoint=settings["checkpoint"],
+            callback=progress,
+            random_state=seed,
+        )
+        with warnings_as_notes(quiet), progress.shown():
+            selector.fit(samples.X, samples.y)
+    except MemoryError as error:
+        raise Failure("There is not enough memory for these data: select from fewer columns or rows.") from error
+    except (ValueError, TypeError, ImportError) as error:
+        raise Refusal(in_words(error)) from error
+    except (OSError, RuntimeError) as error:
+        raise Failure(in_words(error)) from error
+    return selector
+
+
+def _write(selector: NeuralGreedyPursuit, table: Table, samples: Samples, settings: dict[str, Any]) -> list[Path]:
+    """Write what was asked for, and return the files."""
+    written: list[Path] = []
+    if settings["out"] or settings["report"] or settings["as_json"]:
+        from ngp.result import Result
+
+        target = ", ".join(samples.targets)
+        result = Result.of(selector, samples.X, samples.y, target=target, held_out=samples.held_out)
+        if settings["out"]:
+            save(settings["out"], result.to_json().encode("utf-8", "backslashreplace"))
+            written.append(settings["out"])
+        if settings["report"]:
+            written.append(write_html(result, settings["report"]))
+        if settings["as_json"]:
+            click.echo(result.to_json(), nl=False)
+    if settings["reduced"]:
+        chosen = [*samples.X.columns[selector.support_], *samples.targets]
+        write_reduced(settings["reduced"], table.frame[chosen], samples.targets)
+        written.append(settings["reduced"])
+    return written
+
+
+def write_html(result: Any, path: Path) -> Path:
+    """Write a report, or say why not.
+
+    Parameters
+    ----------
+    result : Result
+        What to show.
+    path : Path
+        The file.
+    """
+    from ngp.report import write_report
+
+    try:
+        write_report(result, path)
+    except ImportError as error:
+        raise Refusal(str(error)) from error
+    except OSError as error:
+        raise Failure(f"{path} can't be written: {error.strerror or error}.") from error
+    return path
+
+
+def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
+    """What was found, in words."""
+    names = [printable(selector.groups_.names[int(group)]) for group in selector.order_]
+    fixed = [printable(str(samples.X.columns[column])) for column in selector.fixed_]
+    beside = f" beside the fixed {listed(fixed, most=20)}" if fixed else ""
+    what = "feature" if selector.groups is None else "group"
+    total = counted(selector.groups_.n_groups, what)
+    lines = [
+        f"Selected {len(names)} of {total}{beside}, most important first: {listed(names, most=50)}."
+        if names
+        else f"Selected none of {total}{beside}: no column pays."
+    ]
+    lines.append(f"Why it stopped: {selector.stop_reason_}.")
+    if undone := [printable(step.name) for step in selector.path_ if not step.kept]:
+        lines.append(f"Tried and taken back: {listed(undone)}.")
+    if selector.partial_:
+        lines.append("This is a partial result: it could have gone on.")
+    if samples.held_out is not None:
+        score = selector.score(*samples.held_out)
+        text = f"{score:.1%} of them right" if samples.task == "classification" else f"R² {score:.3f}"
+        lines.append(f"On the {counted(len(samples.held_out[0]), 'row')} held out: {text}.")
+    return "\n".join(lines)

@@ -1,0 +1,114 @@
+"""Files that the commands write: checked before the work, written whole after it."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ngp.cli.cleaning import categories
+from ngp.cli.reading import require
+from ngp.cli.saying import Failure, Refusal, quoted
+from ngp.files import write_whole
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["REDUCED", "check_outputs", "check_reduced", "save", "write_reduced"]
+
+REDUCED = (".csv", ".tsv", ".parquet", ".feather", ".npz")
+
+
+def check_outputs(source: str, outputs: Mapping[str, tuple[Path | None, Sequence[str]]]) -> None:
+    """Refuse, before any work, files that can't be written, or that would replace one another or the data.
+
+    Parameters
+    ----------
+    source : str
+        The file of the data.
+    outputs : dict of str to (path or None, suffixes)
+        Options, their files, and the suffixes that these may have (any, where there are none).
+    """
+    taken = {} if source == "-" else {Path(source).resolve(): "DATA"}
+    for option, (path, suffixes) in outputs.items():
+        if path is None:
+            continue
+        if suffixes and path.suffix.lower() not in suffixes:
+            raise Refusal(f"{option} {path} has an unknown suffix: use {' or '.join(suffixes)}.")
+        if path.is_dir():
+            raise Refusal(f"{option} {path} is a folder: give a file.")
+        if not path.parent.is_dir():
+            raise Refusal(f"{option} {path}: the folder {path.parent} doesn't exist.")
+        if not os.access(path.parent, os.W_OK):
+            raise Refusal(f"{option} {path}: the folder {path.parent} can't be written to.")
+        if (other := taken.get(path.resolve())) is not None:
+            raise Refusal(f"{option} {path} is the same file as {other}: choose another.")
+        taken[path.resolve()] = option
+
+
+def save(path: Path, content: bytes) -> None:
+    """Write a file whole, or say in one sentence why not.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    content : bytes
+        All of it.
+    """
+    try:
+        write_whole(path, content)
+    except OSError as error:
+        raise Failure(f"{path} can't be written: {error.strerror or error}.") from error
+
+
+def check_reduced(path: Path | None, X: DataFrame) -> None:
+    """Refuse, before any work, what the format of the reduced data can't hold.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file.
+    X : pandas DataFrame
+        The columns that may be selected.
+    """
+    suffix = "" if path is None else path.suffix.lower()
+    if suffix in (".parquet", ".feather"):
+        require("pyarrow", f"--reduced {path}", "parquet")
+    text = categories(X)
+    if suffix == ".npz" and text:
+        raise Refusal(f"--reduced {path} can hold numbers only, and {quoted(text)} is text: write .csv or .parquet.")
+
+
+def write_reduced(path: Path, frame: DataFrame, targets: list[str]) -> None:
+    """Write selected columns and targets, in the format that the suffix says.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    frame : pandas DataFrame
+        Selected columns and targets, all rows.
+    targets : list of str
+        Which of them are targets.
+    """
+    content, frame = io.BytesIO(), frame.reset_index(drop=True)
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        frame.to_parquet(content)
+    elif suffix == ".feather":
+        frame.to_feather(content)
+    elif suffix == ".npz":
+        import numpy as np
+
+        X, y = frame.drop(columns=targets), frame[targets]
+        values = {"X": X.to_numpy(), "feature_names": np.array(X.columns, dtype=str)}
+        target = y.to_numpy()
+        values["y"] = target.astype(str) if target.dtype.kind == "O" else target
+        values["y"] = values["y"][:, 0] if len(targets) == 1 else values["y"]
+        np.savez_compressed(content, allow_pickle=False, **values)
+    else:
+        content.write(frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ",").encode())
+    save(path, content.getvalue())

@@ -1,0 +1,106 @@
+"""What one sees while the selector runs."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ngp import NeuralGreedyPursuit
+from ngp.cli import progress
+from ngp.cli.progress import Progress, duration
+from ngp.predictors import SSFN
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def fitted(shower: Progress, n_features: int | None = 2, **settings: Any) -> NeuralGreedyPursuit:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    selector = NeuralGreedyPursuit(
+        SSFN(n_units=10, n_draws=1, refit_units=10),
+        n_features_to_select=n_features,
+        callback=shower,
+        random_state=0,
+        **settings,
+    )
+    with shower.shown():
+        return selector.fit(X, X[:, 2] + 0.5 * X[:, 1])
+
+
+def test_a_live_table_where_somebody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    fitted(Progress(2, 0, None, quiet=False))
+    shown = terminal.getvalue()
+    for word in ("step", "feature", "loss ± se", "gain", "time left", "(constant prediction)", "x2", "x1", "Ctrl-C"):
+        assert word in shown
+    assert "Ctrl-C" not in shown.splitlines()[-1]  # nothing runs any more
+
+
+def test_a_low_terminal_shows_the_newest_steps_and_all_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("LINES", "5")
+    shower = Progress(4, 0, None, quiet=False)
+    fitted(shower, n_features=4)
+    last = terminal.getvalue().rpartition("time left")[2]
+    assert all(f"x{i}" in last for i in range(4))
+    assert "x2" not in str([cell for column in shower._table(2).columns for cell in column._cells])
+
+
+def test_lines_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    fitted(Progress(2, 0, None, quiet=False))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("  ")[:2] for line in lines] == [
+        ["step 0", "(constant prediction)"],
+        ["step 1", "add x2"],
+        ["step 2", "add x1"],
+    ]
+
+
+def test_nothing_if_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted(Progress(2, 0, None, quiet=True))
+    monkeypatch.setattr(progress, "is_terminal", lambda: True)
+    fitted(Progress(2, 0, None, quiet=True))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_time_that_is_left() -> None:
+    steps = fitted(Progress(None, 0, None, quiet=True)).path_
+    slow = [step.__class__(**{**vars(step), "seconds": 20.0}) for step in steps]
+
+    def left(n_features: int | None, max_time: float | None) -> str:
+        shower = Progress(n_features, 0, max_time, quiet=True)
+        for step in slow[:2]:
+            shower(step)
+        return shower._cells(slow[1])[-1]
+
+    assert left(4, None) == "about 1 min 0 s"  # three more
+    assert left(1, None) == ""
+    assert left(None, None) == ""  # a threshold decides
+    assert left(None, 90) == "about 1 min 30 s"
+    assert left(4, 30) == "about 30 s"
+
+
+def test_long_names_are_cut() -> None:
+    step = fitted(Progress(None, 0, None, quiet=True)).path_[1]
+    long = step.__class__(**{**vars(step), "name": "n" * 100})
+    shower = Progress(None, 0, None, quiet=True)
+    shower(long)
+    assert len(shower._cells(long)[1]) == progress.LONGEST_NAME
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (59.7, "1 min 0 s"), (86400, "24 h 0 min")]
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,335 @@
+"""``ngp select`` does what its help says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ngp import NeuralGreedyPursuit
+from ngp.cli.select import select as select_command
+from ngp.result import Result
+
+Call = Callable[..., Any]
+NGP = [sys.executable, "-m", "ngp"]
+
+
+def answer(
+    call: Call, *options: str, data: str = "houses.csv", target: str = "price", **settings: Any
+) -> dict[str, Any]:
+    """The result as a script gets it."""
+    result = call("select", data, "--target", target, "--json", *options, **settings)
+    assert result.exit_code == 0, (result.output, result.exception)
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+def test_finds_what_matters_and_says_so(houses: pd.DataFrame, call: Call) -> None:
+    result = call("select", "houses.csv", "--target", "price")
+    assert result.exit_code == 0
+    first, *steps = result.stderr.splitlines()
+    assert first == (
+        "houses.csv: 80 rows, 5 columns (1 of text, one-hot as groups: town) to select from; "
+        "target 'price': regression, since it holds fractions (--task overrides)."
+    )
+    assert steps[0].startswith("step 0  (constant prediction)  loss ")
+    assert [line.split("  ")[1] for line in steps[1:3]] == ["add town", "add size"]
+    assert " ± " in steps[1]
+    assert "  gain " in steps[1]
+    assert result.stdout.startswith(
+        "Selected 2 of 5 features, most important first: town, size.\nWhy it stopped: no rel"
+    )
+    assert "Tried and taken back: " in result.stdout
+
+
+def test_the_answer_is_that_of_the_selector(houses: pd.DataFrame, call: Call) -> None:
+    X = houses.drop(columns="price").astype({"town": "category"})
+    selector = NeuralGreedyPursuit(n_features_to_select=3, cv=3, random_state=7).fit(X, houses["price"].to_numpy())
+    found = answer(call, "--features", "3", "--cv", "3", "--seed", "7")
+    assert found["answer"]["names"] == [X.columns[column] for column in selector.order_]
+    assert [step["loss"] for step in found["path"]] == pytest.approx([step.loss for step in selector.path_])
+
+
+def test_quiet_and_json_keep_standard_output_clean(houses: pd.DataFrame, call: Call) -> None:
+    options = ["select", "houses.csv", "-t", "price", "--features", "1"]
+    quiet = call(*options, "--quiet")
+    assert (quiet.exit_code, quiet.output) == (0, "")
+    both = call(*options, "-q", "--json")
+    assert both.stderr == ""
+    assert json.loads(both.stdout)["schema"].startswith("ngp-result/")
+
+
+def test_writes_what_was_asked_for(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    options = ["--features", "2", "--out", "out.json", "--reduced", "few.csv", "--checkpoint", "state.npz"]
+    result = call("select", "houses.csv", "-t", "price", *options)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-2:] == ["  out.json", "  few.csv"]
+    assert Result.read(folder / "out.json").answer["names"] == ["town", "size"]
+    pd.testing.assert_frame_equal(
+        pd.read_csv(folder / "few.csv"), houses[["size", "town", "price"]], check_dtype=False, check_exact=True
+    )
+    # The same command again takes its steps from the checkpoint, and ends with the same.
+    again = call("select", "houses.csv", "-t", "price", *options)
+    assert "step" not in again.stderr
+    assert again.stdout == result.stdout
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".feather", ".npz"])
+def test_reduced_data_can_be_read_again(suffix: str, houses: pd.DataFrame, call: Call) -> None:
+    options = ["--drop", "town", "--features", "1", "--reduced", f"few{suffix}", "-q"]
+    assert call("select", "houses.csv", "-t", "price", *options).exit_code == 0
+    target = "y" if suffix == ".npz" else "price"
+    found = answer(call, "--features", "1", data=f"few{suffix}", target=target)
+    assert found["features"]["names"] == ["size"]
+    assert found["asked"]["n_samples"] == 80
+
+
+def test_reduced_data_are_as_they_were(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    houses.loc[3, "size"] = None
+    houses.to_csv(folder / "gaps.csv", index=False)
+    options = ["--missing", "drop", "--features", "2", "--reduced", "few.parquet"]
+    assert call("select", "gaps.csv", "-t", "price", *options).exit_code == 0
+    few = pd.read_parquet(folder / "few.parquet")
+    pd.testing.assert_frame_equal(few, houses[["size", "town", "price"]], check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "task", "why"),
+    [
+        ("price", [], "regression", "since it holds fractions"),
+        ("price", ["--task", "regression"], "regression", "as --task says"),
+        ("town", [], "classification", "since it is text with 3 different values"),
+        ("garden", [], "classification", "since it is true or false with 2 different values"),
+        ("rooms", [], "classification", "since it holds whole numbers with 8 different values"),
+        ("rooms", ["--task", "regression"], "regression", "as --task says"),
+        ("rooms", ["--task", "classification"], "classification", "as --task says (8 classes)"),
+    ],
+)
+def test_tasks(target: str, options: list[str], task: str, why: str, houses: pd.DataFrame, call: Call) -> None:
+    result = call("select", "houses.csv", "-t", target, "--features", "1", "--json", *options)
+    assert f"target '{target}': {task}, {why}" in result.stderr
+    assert json.loads(result.stdout)["asked"]["task"] == task
+
+
+def test_whole_numbers_can_be_quantities(folder: Path, call: Call) -> None:
+    pd.DataFrame({"a": np.arange(60.0) ** 2, "y": np.arange(60)}).to_csv("data.csv", index=False)
+    result = call("select", "data.csv", "-t", "y")
+    assert "regression, since it holds 60 different whole numbers" in result.stderr
+
+
+def test_several_targets(houses: pd.DataFrame, call: Call) -> None:
+    houses.assign(other=houses["size"] ** 2).to_csv("two.csv", index=False)
+    result = call("select", "two.csv", "-t", "price", "-t", "other", "--features", "2", "--json")
+    assert "target 'price', 'other': regression, since there are 2 targets" in result.stderr
+    assert json.loads(result.stdout)["asked"]["target"] == "price, other"
+
+
+def test_columns_that_are_fixed_or_dropped(houses: pd.DataFrame, call: Call) -> None:
+    result = call("select", "houses.csv", "-t", "price", "--fixed", "noise", "--drop", "town", "--features", "2")
+    assert "4 columns to select from" in result.stderr
+    assert "step 0  (fixed columns)" in result.stderr
+    assert "Selected 1 of 4 features beside the fixed noise, most important first: size." in result.stdout
+
+
+def test_groups(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    (folder / "groups.json").write_text(json.dumps({"building": ["size", "rooms"]}))
+    found = answer(call, "--groups", "groups.json", "--features", "2")
+    assert sorted(found["answer"]["names"]) == ["building", "town"]
+    assert set(found["groups"]["names"]) == {"building", "town", "garden", "noise"}
+
+
+def test_arrays_and_their_column_numbers(folder: Path, call: Call) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    np.save("data.npy", np.column_stack([X, X[:, 1] ** 2]))
+    found = answer(call, "--drop", "0", data="data.npy", target="-1")
+    assert found["answer"]["names"] == ["x1"]
+    assert found["asked"]["n_features"] == 3
+
+
+def test_standard_input(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    found = answer(call, "--features", "2", data="-", stdin=(folder / "houses.csv").read_bytes())
+    assert found["answer"]["names"] == ["town", "size"]
+
+
+def test_rows_that_are_held_out(houses: pd.DataFrame, call: Call) -> None:
+    options = ["select", "houses.csv", "-t", "price", "--features", "2", "--hold-out", "0.25"]
+    result = call(*options)
+    assert "houses.csv: 60 rows to learn from and 20 held out" in result.stderr
+    assert "On the 20 rows held out: R² 1.000." in result.stdout
+    found = json.loads(call(*options, "--json").stdout)
+    assert found["asked"]["n_samples"] == 60
+    assert found["fit"]["rows"] == "held out"
+    other = json.loads(call(*options, "--json", "--seed", "1").stdout)
+    assert other["path"][0]["loss"] != found["path"][0]["loss"]
+
+
+def test_budgets_end_it_with_a_partial_result(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    result = call("select", "houses.csv", "-t", "price", "--max-fits", "5", "--features", "4", "--out", "out.json")
+    assert result.exit_code == 0
+    assert "Selected 1 of 5 features" in result.stdout
+    assert "This is a partial result: it could have gone on." in result.stdout
+    assert Result.read(folder / "out.json").answer["partial"] is True
+    assert call("select", "houses.csv", "-t", "price", "--max-time", "1ms", "--features", "4").exit_code == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for single processes")
+def test_ctrl_c_keeps_what_is_there(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(2000, 80))).rename(columns=str)
+    frame.assign(y=frame["3"] ** 2 + rng.normal(size=2000)).to_csv("data.csv", index=False)
+    command = [*NGP, "select", "data.csv", "-t", "y", "--features", "80", "--jobs", "1", "--out", "out.json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        for line in process.stderr:
+            if line.startswith("step 2"):
+                process.send_signal(signal.SIGINT)
+                break
+        said = process.stderr.read()
+        answer = process.stdout.read()
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "Why it stopped: interrupted" in answer
+    found = Result.read(folder / "out.json")
+    assert found.answer["partial"] is True
+    assert 2 <= len(found.answer["names"]) < 80
+
+
+def test_ctrl_c_before_the_first_step(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(path: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules[select_command.callback.__module__], "read_table", interrupt)
+    result = call("select", "houses.csv", "-t", "price")
+    assert result.exit_code == 130
+    assert result.stderr == "Stopped.\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (MemoryError(), 1, "There is not enough memory for these data: select from fewer columns or rows."),
+        (RuntimeError("the device\nis lost"), 1, "the device is lost"),
+        (OSError("disk full"), 1, "disk full"),
+        (ImportError("predictor='mlp' needs torch."), 2, "--predictor 'mlp' needs torch."),
+    ],
+)
+def test_failures_while_running(
+    error: Exception, status: int, message: str, houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(NeuralGreedyPursuit, "fit", fail)
+    result = call("select", "houses.csv", "-t", "price")
+    assert result.exit_code == status
+    assert result.stderr.splitlines()[-1] == f"Error: {message}"
+
+
+def test_a_file_that_cannot_be_written(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ngp.cli.writing.write_whole", refuse)
+    result = call("select", "houses.csv", "-t", "price", "--features", "1", "--reduced", "few.csv")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "Error: few.csv can't be written: No space left on device."
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (ImportError("A report needs matplotlib."), 2, "A report needs matplotlib."),
+        (OSError(28, "No space left on device"), 1, "one.html can't be written: No space left on device."),
+    ],
+)
+def test_a_report_that_cannot_be_written(
+    error: Exception, status: int, message: str, houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("ngp.report.write_report", refuse)
+    result = call("select", "houses.csv", "-t", "price", "--features", "1", "--report", "one.html")
+    assert result.exit_code == status
+    assert result.stderr.splitlines()[-1] == f"Error: {message}"
+
+
+def test_a_folder_that_is_locked(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    result = call("select", "houses.csv", "-t", "price", "--out", "out.json")
+    assert result.exit_code == 2
+    assert "--out out.json: the folder . can't be written to." in result.stderr
+
+
+def test_names_that_break_things(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    names = {"size": "two\nlines", "town": "<script>alert(1)</script>", "noise": "\x1b[31mred", "garden": "[bold]x[/]"}
+    houses.rename(columns=names).to_csv("odd.csv", index=False)
+    result = call("select", "odd.csv", "-t", "price", "--features", "4", "--out", "out.json", "--reduced", "few.csv")
+    assert result.exit_code == 0
+    assert "\x1b" not in result.output
+    assert "two\\nlines" in result.stdout
+    assert "<script>alert(1)</script>" in Result.read(folder / "out.json").answer["names"]
+    assert "two\nlines" in pd.read_csv("few.csv").columns
+
+
+def test_columns_that_count_the_rows(houses: pd.DataFrame, call: Call) -> None:
+    houses.to_csv("index.csv")  # pandas writes the row numbers without a name
+    result = call("select", "index.csv", "-t", "price", "--features", "1")
+    assert "Left out the column without a name, which only counts the rows." in result.stderr
+    assert "Selected 1 of 5 features" in result.stdout
+    houses.assign(id=range(1, 81)).to_csv("index.csv", index=False)
+    result = call("select", "index.csv", "-t", "price", "--features", "1")
+    assert "Note: 'id' only counts the rows; if it is no measurement, leave it out with --drop id." in result.stderr
+    assert "Selected 1 of 6 features" in result.stdout
+
+
+def test_warnings_of_the_selector_are_notes(houses: pd.DataFrame, call: Call) -> None:
+    houses.assign(same=1).to_csv("same.csv", index=False)
+    result = call("select", "same.csv", "-t", "price", "--features", "1")
+    assert "Note: X has constant features, 1 of 6 (same): they are never selected." in result.stderr
+    noise = pd.DataFrame(np.random.default_rng(1).normal(size=(50, 2)), columns=["a", "y"])
+    noise.to_csv("noise.csv", index=False)
+    result = call("select", "noise.csv", "-t", "y", "--tol", "0.5")
+    assert result.exit_code == 0
+    assert "Selected none of 1 feature: no column pays." in result.stdout
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_jobs_do_not_change_the_result(jobs: str, houses: pd.DataFrame, call: Call) -> None:
+    default, other = (answer(call, "--features", "2", *options) for options in ([], ["--jobs", jobs]))
+    assert [step["loss"] for step in default["path"]] == [step["loss"] for step in other["path"]]
+
+
+def test_report(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    options = ["select", "houses.csv", "-t", "price", "--features", "2"]
+    result = call(*options, "--report", "one.html", "--out", "out.json")
+    assert result.exit_code == 0, result.output
+    assert "<html" in (folder / "one.html").read_text(encoding="utf-8")
+    made = call("report", "out.json")
+    assert made.exit_code == 0
+    assert made.stdout == "Report: out.html\n"
+    assert (folder / "out.html").read_text(encoding="utf-8") == (folder / "one.html").read_text(encoding="utf-8")
+
+
+def test_report_needs_jinja2(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ngp.cli.reading.find_spec", lambda name: None if name == "jinja2" else True)
+    result = call("select", "houses.csv", "-t", "price", "--report", "one.html")
+    assert result.exit_code == 2
+    assert "--report needs jinja2: install it with pip install 'neural-greedy-pursuit[report]'." in result.stderr
+
+
+def test_every_option_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for parameter in select_command.params:
+        assert max(parameter.opts, key=len) in page or parameter.name == "data", parameter.name
+        assert parameter.name == "data" or getattr(parameter, "help", None)
