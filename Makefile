@@ -7,7 +7,7 @@ KERNELS := $(wildcard src/ngp/compute/*.c src/ngp/compute/*.h)
 CHECKED := $(wildcard src tests benchmarks docs examples setup.py conftest.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test browser lint bench docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
@@ -17,7 +17,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 
 $(STAMP): pyproject.toml constraints.txt setup.py $(KERNELS)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(INSTALL) '.[plot]'
+	$(INSTALL) '.[cli,report]'
 	@touch $@
 
 $(DEV_STAMP): $(STAMP)
@@ -25,10 +25,14 @@ $(DEV_STAMP): $(STAMP)
 	@touch $@
 
 demo: $(STAMP) ## run the demonstration
-	$(BIN)/python -m ngp.demo
+	$(BIN)/ngp demo
 
 test: $(DEV_STAMP) ## run the tests and the docstring examples
 	$(BIN)/python -m pytest -n 2
+
+browser: ## install what the tests of the report need: Chromium (Debian's, if none is there) and axe-core
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium nodejs npm >/dev/null)
+	npm ci --no-audit --no-fund --silent --prefix tests/report/browser
 
 lint: $(DEV_STAMP) ## check style, format and types
 	$(BIN)/ruff check $(CHECKED)
@@ -43,6 +47,6 @@ docs: $(DEV_STAMP) ## write docs/reproduction.md from the results in docs/reprod
 	$(BIN)/python docs/build_reproduction.py
 
 clean: ## remove the environment, builds and caches
-	rm -rf .venv build dist demo-report reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv build dist demo-report reproduction tests/report/browser/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	rm -rf src/*.egg-info src/ngp/compute/*.so
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

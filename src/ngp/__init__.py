@@ -40,7 +40,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: scikit-learn takes a second, and ``ngp --help`` doesn't need it."""
+    """Import what is asked for when it is asked for: scikit-learn takes a second that ``ngp --help`` can spare."""
     if name not in __all__:
         raise AttributeError(f"module 'ngp' has no attribute {name!r}")
     home = _HOMES.get(name)

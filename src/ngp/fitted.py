@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         self.__dict__.pop("classes_", None)
         if problem.classes is not None:
             self.classes_ = problem.classes
-        constant = float(problem.constant_losses() @ problem.part_weights)
+        self.constant_loss_ = constant = float(problem.constant_losses() @ problem.part_weights)
         blocks = self.encoder_.feature_groups_
         origin = np.arange(problem.n_columns)  # the column that an encoded one stands for
         if blocks is not None:
@@ -109,6 +110,75 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         check_is_fitted(self)
         metric = accuracy_score if self.task_ == "classification" else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        target: str = "y",
+        held_out: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        image_shape: tuple[int, int] | None = None,
+    ) -> None:
+        """Write a report as one HTML file (see `ngp.report.write_report`).
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        X, y : array-like
+            What was given to `fit`.
+        target : str
+            What y is called.
+        held_out : pair of X and y, optional
+            Rows that `fit` never saw, on which the report then judges the predictor.
+        image_shape : pair of int, optional
+            Rows and columns, where the features are pixels.
+        """
+        from ngp.report import write_report
+        from ngp.result import Result
+
+        write_report(Result.of(self, X, y, target=target, held_out=held_out, image_shape=image_shape), path)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted selector to a file, without pickle (see `ngp.persistence.save`).
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        from ngp.persistence import save
+
+        save(cast(Any, self), path, stacklevel=3)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a fitted selector from a file that `save` has written (see `ngp.persistence.load`).
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        """
+        from ngp.persistence import load
+
+        return cast(Self, load(path))
+
+    def export_onnx(self, path: str | PathLike[str], *, dtype: Literal["float32", "float64"] = "float64") -> None:
+        """Write the predictor as an ONNX graph (see `ngp.persistence.export_onnx`).
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        dtype : {"float32", "float64"}
+            Of the graph's inputs.
+        """
+        from ngp.persistence import export_onnx
+
+        export_onnx(cast(Any, self), path, dtype=dtype)
 
     def plot_path(self, *, ax: Any = None) -> Any:
         """Plot the validation loss against the number of selected features (see `ngp.report.plot_path`).

@@ -123,6 +123,8 @@ class NeuralGreedyPursuit(FittedSelector):
     feature_importances_ : float array of shape (n_features_in_,)
         The share of the constant prediction's loss that a column took away when it was added (columns of a group
         share alike).
+    constant_loss_ : float
+        Validation loss of the constant prediction.
     stop_reason_ : str
         Why the pursuit ended.
     partial_ : bool

@@ -6,22 +6,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import FloatArray
 from ngp.pursuit import Step
-from ngp.report.style import COLOURS, new_axes
+from ngp.report.sources import steps_of
+from ngp.report.style import COLOURS, GREY, NARROW, figure_width, new_axes, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_path"]
 
-KEPT, STOP, TAKEN_BACK, RUNNER_UP = *COLOURS[:2], "#8C8C8C", "#A0A0A0"
+KEPT, STOP, TAKEN_BACK, RUNNER_UP = *COLOURS[:2], GREY, "#8C8C8C"
 MOST_LABELS = 40
-LONGEST_LABEL = 24
+# The width in inches at which so many labels fit.
+USUAL_WIDTH = 6.4
+COMPACT = {"ncols": 2, "fontsize": "small", "frameon": False, "handlelength": 1.4, "columnspacing": 1.0}
 # Losses that differ by more than this factor are shown on a logarithmic axis.
 LOG_FROM = 10.0
+# And by more than this one with labels at powers of ten alone.
+MANY_DECADES = 1000.0
 
 
 def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
@@ -33,8 +37,8 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    path : NeuralGreedyPursuit, Path or sequence of Step
-        A fitted selector, or the steps of one (its `path_`).
+    path : NeuralGreedyPursuit, Result, Path or sequence of Step
+        A fitted selector, its result, or the steps of one (its `path_`).
     ax : matplotlib Axes, optional
         Where to draw; a new figure if not given.
 
@@ -51,7 +55,7 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     >>> plot_path(selector).get_ylabel()  # doctest: +SKIP
     'validation loss ± standard error'
     """
-    steps = _steps_of(path)
+    steps = steps_of(path)
     if ax is None:
         ax = new_axes("plot_path", min(14.0, max(6.4, 3.0 + 0.3 * len(steps))), 4.8)
     _draw_losses(ax, steps)
@@ -63,15 +67,6 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     _add_legend(ax)
     return ax
-
-
-def _steps_of(path: Any) -> Sequence[Step]:
-    if hasattr(path, "fit"):
-        check_is_fitted(path, "path_")
-    steps = getattr(path, "path_", getattr(path, "steps", path))
-    if not isinstance(steps, Sequence) or not steps or not all(isinstance(step, Step) for step in steps):
-        raise TypeError(f"path={path!r} has no steps to plot: give a fitted selector or its path_.")
-    return steps
 
 
 def _draw_losses(ax: Axes, steps: Sequence[Step]) -> None:
@@ -116,43 +111,50 @@ def _mark_stop(ax: Axes, steps: Sequence[Step]) -> None:
 
 
 def _label_losses(ax: Axes, steps: Sequence[Step]) -> None:
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import LogLocator
 
     ax.set_ylabel("validation loss ± standard error")
     losses = np.array([step.loss for step in steps])
     if losses.min() > 0 and losses.max() > LOG_FROM * losses.min():
         ax.set_yscale("log")
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+        if losses.max() < MANY_DECADES * losses.min():
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter("{x:,g}")
+        ax.yaxis.set_minor_formatter("")
 
 
 def _add_legend(ax: Axes) -> None:
     marks = zip(*ax.get_legend_handles_labels(), strict=True)
     ordered = sorted(marks, key=lambda mark: mark[1] not in ("selected", "taken back"))
-    ax.legend(*zip(*ordered, strict=True), edgecolor="none", framealpha=0.9)
+    if figure_width(ax) < NARROW:  # where it would hide the path
+        ax.figure.legend(*zip(*ordered, strict=True), loc="outside lower left", **COMPACT)
+    else:
+        ax.legend(*zip(*ordered, strict=True), edgecolor="none", framealpha=0.9)
 
 
 def _label_steps(ax: Axes, steps: Sequence[Step]) -> None:
     """Write what was added below the axis (of a long path every so many steps), and the numbers above."""
-    every = -(-len(steps) // MOST_LABELS)
+    room = min(1.0, figure_width(ax) / USUAL_WIDTH)
+    every = -(-len(steps) // int(MOST_LABELS * room))
     shown = steps[::every]
-    names = [_shortened(step.name) or ("fixed" if len(step.columns) else "none") for step in shown]
+    start = "fixed" if len(steps[0].columns) else "none"
+    longest = 24 if len(shown) <= 12 * room else 18
+    names = [start if step.action == "start" else shown_name(step.name, longest) for step in shown]
     look: dict[str, Any] = {}
-    if max(map(len, names)) * len(names) > 80:  # letters that fit beside one another, about
-        look = {"rotation": 90} if len(shown) > 12 else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+    letters = 15 * (figure_width(ax) - 1)  # that fit beside one another, about
+    if max(map(len, names)) * len(names) > letters:
+        look = (
+            {"rotation": 90} if len(shown) > 12 * room else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
+        )
     ax.set_xticks([step.n_selected for step in shown], names, **look)
     for step, text in zip(shown, ax.get_xticklabels(), strict=True):
         text.set_color("black" if step.kept else TAKEN_BACK)
     ax.set_xlabel("feature added" if every == 1 else f"feature added (every {_ordinal(every)} is named)")
     above = ax.secondary_xaxis("top")
-    above.set_xticks([step.n_selected for step in steps[:: -(-len(steps) // 20)]])
+    above.set_xticks([step.n_selected for step in steps[:: -(-len(steps) // int(20 * room))]])
     above.tick_params(length=0, labelsize="small", labelcolor=TAKEN_BACK)
     above.spines["top"].set_visible(False)
     above.set_xlabel("number of features", fontsize="small", color=TAKEN_BACK)
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
 
 
 def _ordinal(number: int) -> str:

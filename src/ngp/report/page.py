@@ -1,0 +1,382 @@
+"""The words and tables of the report, made from a result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from typing import Any
+
+from ngp.report.candidates_plot import candidates_shown
+from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS
+from ngp.report.style import visible
+from ngp.result import Result
+
+__all__ = ["Table", "describe", "number", "seen"]
+
+MOST_NAMED = 8
+MOST_GROUPS = 200
+# Groups of so many columns together are written out in the code that does it again.
+MOST_WRITTEN_COLUMNS = 128
+LOSSES = {
+    "squared_error": "mean squared error",
+    "cross_entropy": "cross-entropy",
+    "hinge": "hinge loss",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text; the first cell of a row is its heading."""
+
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def number(value: float | None) -> str:
+    """A number with four digits, as one would write it.
+
+    Examples
+    --------
+    >>> number(12345.6), number(0.0123456), number(None)
+    ('12,346', '0.01235', '–')
+    """
+    if value is None or value != value:
+        return "–"
+    if value and not 1e-3 <= abs(value) < 1e9:
+        return f"{value:.2e}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def seen(name: str) -> str:
+    """A user's name so that all of it can be seen."""
+    return visible(name) or "(no name)"
+
+
+def describe(result: Result) -> dict[str, Any]:
+    """Everything that the template shows, but the figures.
+
+    Parameters
+    ----------
+    result : Result
+    """
+    noun = "feature" if _is_single(result) else "group"
+    return {
+        "target": result.asked["target"],
+        "question": f"Which of {_counted(result.asked['n_groups'], noun)} predict",
+        "noun": noun,
+        "answer": _answer(result, noun),
+        "partial": result.answer["partial"],
+        "stop_reason": result.answer["stop_reason"],
+        "tiles": _tiles(result, noun),
+        "asked": _asked(result, noun),
+        "path": _path_table(result),
+        "ranking": _ranking_table(result),
+        "most_bars": MOST_BARS,
+        "most_pairs": MOST_PAIRS,
+        "calls": _close_calls(result),
+        "candidates": _candidates_table(result),
+        "n_candidates": result.asked["n_groups"],
+        "n_tried": len({g for step in result.path for g, loss in enumerate(step["losses"]) if loss is not None}),
+        "groups": _groups_table(result),
+        "categories": _categories_table(result),
+        "pixels": _pixels_table(result),
+        "correlations": _correlations(result),
+        "fit": _fit(result),
+        "code": _code(result),
+        "settings": _settings_table(result),
+        "versions": _versions_table(result),
+        "created": result.created.replace("T", " ").replace("+00:00", " UTC"),
+    }
+
+
+def _answer(result: Result, noun: str) -> dict[str, Any]:
+    """Parts of the one sentence, so that the template can set the names apart."""
+    answer, names = result.answer, result.answer["names"]
+    first, last = result.path[0]["loss"], answer["loss"]
+    saved = None if not first or last is None else f"{100 * (first - last) / first:.1f}%"
+    return {
+        "names": names[:MOST_NAMED],
+        "n_more": max(0, len(names) - MOST_NAMED),
+        "n_fixed": len(result.features["fixed"]),
+        "count": _counted(len(names), noun),
+        "saved": saved,
+        "score": _score(result),
+        "rows": "held-out" if result.fit["rows"] == "held out" else "training",
+        "n_rows": f"{result.fit['n_rows']:,}",
+    }
+
+
+def _score(result: Result) -> str:
+    fit = result.fit
+    if fit["accuracy"] is not None:
+        return f"accuracy {100 * fit['accuracy']:.1f}%"
+    return f"R² {fit['r2']:.3f}" if fit["r2"] is not None else f"RMSE {number(fit['rmse'])}"
+
+
+def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
+    """The few figures that one looks for first: what, how much, and a word on it."""
+    answer, fit = result.answer, result.fit
+    what, value = _score(result).split(" ", 1)
+    rows = "held-out" if fit["rows"] == "held out" else "training"
+    beside = "" if answer["constant_loss"] is None else f"constant prediction {number(answer['constant_loss'])}"
+    return [
+        ("selected", f"{len(answer['order'])}", f"of {_counted(result.asked['n_groups'], noun)}"),
+        ("validation loss", _with_error(answer["loss"], answer["standard_error"]), beside),
+        (what, value, f"on {fit['n_rows']:,} {rows} rows"),
+        ("search", _duration(answer["seconds"]), f"{_counted(answer['n_fits'], 'candidate')} scored"),
+    ]
+
+
+def _asked(result: Result, noun: str) -> list[tuple[str, str]]:
+    asked, names = result.asked, result.features["names"]
+    fixed = [seen(names[column]) for column in result.features["fixed"]]
+    facts = [
+        ("Target", seen(asked["target"])),
+        ("Task", asked["task"] + (f" with {len(asked['classes'])} classes" if asked["classes"] else "")),
+        ("Data", f"{_counted(asked['n_samples'], 'row')}, {_counted(asked['n_features'], 'column')}"),
+        ("Candidates", _counted(asked["n_groups"], noun) + (" of columns" if noun == "group" else "")),
+        ("Fixed columns", ", ".join(fixed)),
+        ("Predictor", asked["predictor"]),
+        ("Judged by", LOSSES.get(asked["loss"], asked["loss"])),
+        ("Validation", asked["cv"]),
+        ("When to stop", _stop_in_words(asked["parameters"])),
+    ]
+    return [(term, text) for term, text in facts if text]
+
+
+def _stop_in_words(parameters: dict[str, Any]) -> str:
+    parts = []
+    count, tol, stop = (parameters.get(name) for name in ("n_features_to_select", "tol", "stop"))
+    if count is not None:
+        parts.append(f"at {count} features" if isinstance(count, int) else f"at {100 * count:g}% of the columns")
+    if tol is not None:
+        parts.append(f"when a step gains less than {100 * tol:g}%")
+    if stop is not None:
+        parts.append("on a plateau of the loss" if stop == "plateau" else str(stop))
+    if not parts:
+        parts.append("when a step no longer pays (the default)")
+    if parameters.get("max_time") is not None:
+        parts.append(f"after {_duration(parameters['max_time'])}")
+    if parameters.get("max_fits") is not None:
+        parts.append(f"after {parameters['max_fits']:,} fits")
+    return ", or ".join(parts)
+
+
+def _path_table(result: Result) -> Table:
+    rows = []
+    for place, step in enumerate(result.path):
+        start = "fixed columns" if step["columns"] else "constant prediction"
+        rows.append([
+            str(place), start if step["action"] == "start" else seen(step["name"]), number(step["loss"]),
+            number(step["standard_error"]), _percent(step["gain"]), f"{step['n_fits']:,}", _duration(step["seconds"]),
+            "yes" if step["kept"] else "taken back",
+        ])  # fmt: skip
+    header = ["Step", "Added", "Loss", "Standard error", "Gain", "Candidates", "Time", "Kept"]
+    return Table("The path, step by step", header, rows)
+
+
+def _ranking_table(result: Result) -> Table:
+    kept = [step for step in result.path[1:] if step["kept"]]
+    start = result.path[0]["loss"] or 1.0
+    rows = [
+        [str(rank), seen(step["name"]), _percent(_drop(step) / start), _percent(step["gain"]), number(step["loss"]),
+         step["predictor"]]
+        for rank, step in enumerate(kept, 1)
+    ]  # fmt: skip
+    header = ["Rank", "Feature", "Share of the first loss", "Gain", "Loss after", "Predictor"]
+    return Table("The ranking", header, rows)
+
+
+def _drop(step: dict[str, Any]) -> float:
+    return float(step["before"] - step["loss"]) if None not in (step["before"], step["loss"]) else 0.0
+
+
+def _close_calls(result: Result) -> dict[str, Any]:
+    """Which picks were close: the gap to the runner-up is smaller than a standard error of the winner's loss."""
+    names, rows, n_close = result.groups["names"], [], 0
+    picked = {step["group"]: place for place, step in enumerate(result.path) if step["kept"] and place}
+    has_errors = False
+    for place, step in enumerate(result.path):
+        if step["runner_up"] is None or None in (step["loss"], step["runner_up_loss"]):
+            continue
+        gap, error, drop = step["runner_up_loss"] - step["loss"], step["standard_error"], _drop(step)
+        close = bool(error) and gap < error
+        has_errors, n_close = has_errors or bool(error), n_close + close
+        later = picked.get(step["runner_up"], 0)
+        share = _percent(max(0.0, (drop - gap) / drop)) if drop > 0 else "–"
+        call = ("close" if close else "clear") if error else "–"
+        rows.append([
+            str(place), seen(step["name"]), seen(names[step["runner_up"]]), number(gap),
+            f"{gap / error:.2f}" if error else "–", share,
+            f"picked in step {later}" if later > place else "passed over", call,
+        ])  # fmt: skip
+    header = ["Step", "Picked", "Runner-up", "Gap", "In standard errors", "Share of the gain", "The runner-up", "Call"]
+    table = Table("Picks and their runners-up", header, rows)
+    return {"table": table, "n": n_close, "n_picks": len(rows), "has_errors": has_errors}
+
+
+def _candidates_table(result: Result) -> Table:
+    steps = result.steps[1:]
+    names, places = result.groups["names"], candidates_shown(steps)
+    rows = [[seen(names[group]), *(number(step["losses"][group]) for step in result.path[1:])] for group in places]
+    return Table(
+        "Validation loss of each candidate", ["Candidate", *(f"Step {k + 1}" for k in range(len(steps)))], rows
+    )
+
+
+def _groups_table(result: Result) -> Table | None:
+    """What each group holds, selected ones first; only where groups are more than single columns."""
+    if _is_single(result):
+        return None
+    names, columns, order = result.features["names"], result.groups["columns"], result.answer["order"]
+    ranks = {group: rank for rank, group in enumerate(order, 1)}
+    shown = [*order, *(group for group in range(len(columns)) if group not in ranks)][:MOST_GROUPS]
+    rows = [
+        [seen(result.groups["names"][group]), str(ranks.get(group, "–")), str(len(columns[group])),
+         _listed([seen(names[column]) for column in columns[group]], 12)]
+        for group in shown
+    ]  # fmt: skip
+    more = "" if len(shown) == len(columns) else f" (the first {len(shown)} of {len(columns)})"
+    return Table(f"Groups of columns{more}", ["Group", "Rank", "Size", "Columns"], rows)
+
+
+def _categories_table(result: Result) -> Table | None:
+    """Columns that came as categories, and entered as a block of 0/1 columns."""
+    found = [(column, count) for column, count in enumerate(result.features["categories"]) if count is not None]
+    if not found:
+        return None
+    names, ranking = result.features["names"], result.answer["ranking"]
+    fixed = set(result.features["fixed"])
+    rows = [
+        [seen(names[column]), str(count), "fixed" if column in fixed else str(ranking[column] or "–")]
+        for column, count in found[:MOST_GROUPS]
+    ]
+    return Table("Category columns", ["Column", "Categories", "Rank"], rows)
+
+
+def _pixels_table(result: Result) -> Table | None:
+    if result.image is None:
+        return None
+    rows = [
+        [str(row + 1), *("–" if rank is None else "fixed" if rank == 0 else str(rank) for rank in ranks)]
+        for row, ranks in enumerate(result.image["ranks"])
+    ]
+    header = ["Row", *(str(col + 1) for col in range(result.image["shape"][1]))]
+    return Table("The step that selected each pixel", header, rows)
+
+
+def _correlations(result: Result) -> list[dict[str, Any]]:
+    names = result.groups["names"]
+    return [
+        {
+            "name": names[item["group"]],
+            "others": [(names[other["group"]], other["correlation"]) for other in item["others"][:3]],
+        }
+        for item in result.correlations
+        if item["others"]
+    ]
+
+
+def _fit(result: Result) -> dict[str, Any]:
+    fit = result.fit
+    if fit["confusion"] is not None:
+        classes = [seen(name) for name in fit["confusion"]["classes"]]
+        counts = [[name, *map(str, row)] for name, row in zip(classes, fit["confusion"]["counts"], strict=True)]
+        table = Table("Rows: true class; columns: predicted class", ["True class", *classes], counts)
+    else:
+        points = zip(fit["scatter"]["truth"], fit["scatter"]["predicted"], strict=True) if fit["scatter"] else ()
+        rows = [[str(place), number(truth), number(value)] for place, (truth, value) in enumerate(points, 1)]
+        table = Table("True and predicted values", ["Point", "True", "Predicted"], rows)
+    rmse = None if fit["rmse"] is None else number(fit["rmse"])
+    return {
+        "table": table,
+        "held_out": fit["rows"] == "held out",
+        "n_rows": f"{fit['n_rows']:,}",
+        "n_outputs": result.asked["n_outputs"],
+        "n_shown": len(table.rows) if fit["confusion"] is None else None,
+        "score": _score(result),
+        "rmse": rmse,
+    }
+
+
+def _code(result: Result) -> str:
+    """Python that does it again, given the same data."""
+    asked, answer = result.asked, result.answer
+    lines = [
+        *asked["imports"],
+        "",
+        f"# {_counted(asked['n_samples'], 'row')}, {_counted(asked['n_features'], 'column')}",
+    ]
+    lines += [f"X, y = ...  # the target is {seen(asked['target'])}"]
+    for name in asked["variables"]:
+        lines += [_definition(name, result)]
+    order = answer["order"]
+    shown = str(order) if len(order) <= 20 else f"{str(order[:20])[:-1]}, …]"
+    return "\n".join([*lines, "", f"selector = {asked['call']}", "selector.fit(X, y)", f"selector.order_  # {shown}"])
+
+
+def _definition(name: str, result: Result) -> str:
+    """How to get a parameter that the call leaves to a variable."""
+    groups = result.groups
+    is_short = sum(map(len, groups["columns"])) <= MOST_WRITTEN_COLUMNS
+    if name == "groups" and is_short and len(set(groups["names"])) == len(groups["names"]):
+        pairs = zip(groups["names"], groups["columns"], strict=True)
+        return "groups = {\n" + "".join(f"    {key!r}: {columns},\n" for key, columns in pairs) + "}"
+    return f"{name} = ...  # {seen(str(result.asked['parameters'][name]))[:200]}"
+
+
+def _settings_table(result: Result) -> Table:
+    rows = [[name, seen(str(value))] for name, value in sorted(result.asked["parameters"].items())]
+    return Table("Parameters of the selector", ["Parameter", "Value"], [[name, text[:400]] for name, text in rows])
+
+
+def _versions_table(result: Result) -> Table:
+    return Table("Versions", ["Package", "Version"], [[name, version] for name, version in result.versions.items()])
+
+
+def _is_single(result: Result) -> bool:
+    columns = result.groups["columns"]
+    return all(len(members) == 1 for members in columns)
+
+
+def _listed(names: list[str], most: int) -> str:
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    """A number and its standard error, to the same digit.
+
+    Examples
+    --------
+    >>> _with_error(0.0154712, 0.000527), _with_error(3299.4, 246.2), _with_error(1.5, None)
+    ('0.01547 ± 0.00053', '3,299 ± 246', '1.5')
+    """
+    if value is None or not error or not 1e-6 < error < 1e9:
+        return number(value)
+    digits = max(0, 1 - floor(log10(error)))
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}%"
+
+
+def _duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever reads best.
+
+    Examples
+    --------
+    >>> _duration(0.25), _duration(90), _duration(7260)
+    ('0.25 s', '1 min 30 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"

@@ -1,0 +1,230 @@
+"""The figures show what the selector found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import report_cases as cases
+
+from ngp.report import (
+    plot_candidates,
+    plot_fit,
+    plot_path,
+    plot_pixels,
+    plot_ranking,
+    plot_runners_up,
+    plot_stability,
+)
+from ngp.report.style import COLOURS, shown_name, visible
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
+
+def bars(ax: Axes) -> list[float]:
+    return [bar.get_width() for bar in ax.patches]
+
+
+def colours(ax: Axes) -> list[str]:
+    return [to_hex(bar.get_facecolor()).upper() for bar in ax.patches]
+
+
+def names(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def notes(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize("plot", [plot_path, plot_ranking, plot_runners_up, plot_candidates])
+def test_a_selector_and_its_result_give_the_same_figure(plot: Any) -> None:
+    case = cases.regression()
+    both = [plot(source) for source in (case.selector, case.result)]
+    assert names(both[0]) == names(both[1])
+    assert bars(both[0]) == bars(both[1])
+    assert both[0].get_xlabel() == both[1].get_xlabel()
+
+
+def test_the_ranking_shows_the_drops() -> None:
+    case = cases.regression()
+    ax = plot_ranking(case.selector)
+    steps = case.selector.path_
+    assert names(ax) == [f"{rank}. x{group}" for rank, group in enumerate(case.selector.order_, 1)]
+    assert bars(ax) == pytest.approx([100 * (step.before - step.loss) / steps[0].loss for step in steps[1:4]])
+    assert notes(ax)[0] == f"{bars(ax)[0]:.1f}%"
+    assert ax.get_xlabel() == "share of the constant prediction's loss taken away (%)"
+
+
+def test_beside_fixed_columns_the_drops_are_shares_of_their_loss() -> None:
+    assert plot_ranking(cases.categories().selector).get_xlabel().startswith("share of the loss with the fixed columns")
+
+
+def test_of_many_ranks_the_first_are_shown() -> None:
+    step = cases.regression().selector.path_[1]
+    ax = plot_ranking([cases.regression().selector.path_[0], *[step] * 80])
+    assert len(bars(ax)) == 60
+    assert ax.get_title(loc="left") == "What each feature added (the first 60 of 80)"
+
+
+def test_close_calls_are_orange() -> None:
+    case = cases.digits()
+    gaps = [0.5, 1.5, 8.0]  # in standard errors
+    path = [
+        step if gap is None else step | {"standard_error": (step["runner_up_loss"] - step["loss"]) / gap}
+        for step, gap in zip(case.result.path, [None, *gaps], strict=True)
+    ]
+    ax = plot_runners_up(replace(case.result, path=path))
+    assert bars(ax) == pytest.approx([0.5, 1.5, 5])
+    assert colours(ax) == [COLOURS[1], COLOURS[0], COLOURS[0]]
+    assert notes(ax) == ["0.5 close", "1.5", "8.0"]
+    winner, second = case.selector.order_[0], case.selector.path_[1].runner_up
+    assert names(ax)[0] == f"{case.selector.groups_.names[winner]}\nover {case.selector.groups_.names[second]}"
+
+
+def test_without_standard_errors_gaps_are_shares_of_the_loss() -> None:
+    result = cases.regression().result
+    single = replace(result, path=[step | {"standard_error": None} for step in result.path])
+    ax = plot_runners_up(single)
+    expected = [100 * (step.runner_up_loss - step.loss) / step.loss for step in single.steps[1:]]
+    assert bars(ax) == pytest.approx(expected)
+    assert set(colours(ax)) == {COLOURS[0]}
+    assert ax.get_xlabel() == "gap (% of the winner's loss)"
+
+
+def test_candidates_are_coloured_by_their_share_of_the_winners_improvement() -> None:
+    case = cases.regression()
+    ax = plot_candidates(case.result)
+    shares = np.ma.filled(ax.images[0].get_array(), np.nan)
+    groups = [int(name[1:]) for name in names(ax)]
+    assert groups[:3] == case.selector.order_.tolist()
+    assert sorted(groups) == list(range(8))
+    steps = case.selector.path_[1:]
+    assert [step.before > step.loss for step in steps] == [True, True, True, False]
+    for number, step in enumerate(steps[:3]):
+        expected = np.clip((step.before - step.losses[groups]) / (step.before - step.loss), 0, 1)
+        np.testing.assert_allclose(shares[:, number], expected)
+
+
+def test_a_step_that_improved_nothing_is_compared_with_the_worst() -> None:
+    result = cases.regression().result
+    path = [step | {"before": step["loss"]} for step in result.path]
+    shares = np.ma.filled(plot_candidates(replace(result, path=path)).images[0].get_array(), np.nan)
+    assert np.nanmin(shares[:, 0]) == 0
+    assert np.nanmax(shares[:, 0]) == 1
+
+
+def test_pixels_are_those_that_were_selected() -> None:
+    case = cases.digits()
+    ax = plot_pixels(case.selector, (8, 8))
+    shown = np.asarray(ax.images[0].get_array())[..., 3] > 0
+    assert shown.ravel().tolist() == case.selector.support_.tolist()
+    assert notes(ax) == ["1", "2", "3"]
+    for text, group in zip(ax.texts, case.selector.order_, strict=True):
+        rows, cols = np.divmod(case.selector.groups_.columns[group], 8)
+        assert text.get_position() == (cols.mean(), rows.mean())
+    assert ax.get_title(loc="left") == "12 of 64 pixels, in 3 steps"
+
+
+def test_the_image_behind_is_shown() -> None:
+    case = cases.digits()
+    picture = np.asarray(plot_pixels(case.result, (8, 8), case.X.mean(axis=0).reshape(8, 8)).images[0].get_array())
+    support = case.selector.support_.reshape(8, 8)
+    assert set(picture[support][:, 3]) == {1.0}
+    assert set(picture[~support][:, 3]) == {0.5}
+
+
+def test_an_image_that_does_not_fit_is_refused() -> None:
+    case = cases.digits()
+    with pytest.raises(ValueError, match=r"image_shape=\(2, 2\) is no shape of an image with a pixel \d+: give"):
+        plot_pixels(case.selector, (2, 2))
+    with pytest.raises(ValueError, match=r"image of shape \(3, 3\) isn't of the image_shape \(8, 8\): give one value"):
+        plot_pixels(case.selector, (8, 8), np.zeros((3, 3)))
+
+
+def test_frequencies_are_sorted_and_shown_in_percent() -> None:
+    ax = plot_stability({"town": 0.35, "age": 1.0})
+    assert names(ax) == ["age", "town"]
+    assert bars(ax) == [100, 35]
+    assert notes(ax) == ["100%", "35%"]
+
+
+@pytest.mark.parametrize("frequencies", [{}, None, ["age"]])
+def test_other_things_than_frequencies_are_refused(frequencies: Any) -> None:
+    with pytest.raises(TypeError, match="frequencies must be a mapping of names to shares, such as"):
+        plot_stability(frequencies)
+
+
+@pytest.mark.parametrize("share", [1.5, -0.1, float("nan")])
+def test_a_frequency_is_a_share(share: float) -> None:
+    with pytest.raises(ValueError, match=r"frequencies has .* for 'age': shares lie between 0 and 1"):
+        plot_stability({"age": share})
+
+
+def test_the_fit_of_a_regression_is_a_scatter() -> None:
+    result = cases.regression().result
+    line = plot_fit(result).lines[0]
+    assert line.get_xdata().tolist() == result.fit["scatter"]["truth"]
+    assert line.get_ydata().tolist() == result.fit["scatter"]["predicted"]
+
+
+def test_the_fit_of_classes_is_a_confusion_matrix() -> None:
+    result = cases.digits().result
+    ax = plot_fit(result)
+    counts = np.array(result.fit["confusion"]["counts"])
+    np.testing.assert_allclose(ax.images[0].get_array(), counts / counts.sum(axis=1, keepdims=True))
+    assert notes(ax) == [str(count) for count in counts[counts > 0]]
+    assert names(ax) == [str(digit) for digit in range(10)]
+
+
+def test_the_fit_is_that_of_a_result() -> None:
+    with pytest.raises(TypeError, match=r"is no result: give Result\.of"):
+        plot_fit(cases.regression().selector)  # type: ignore[arg-type]
+
+
+def test_a_path_alone_does_not_name_its_candidates() -> None:
+    with pytest.raises(TypeError, match="doesn't name its candidates: give a fitted selector or its result"):
+        plot_candidates(cases.regression().selector.path_)
+
+
+@pytest.mark.parametrize("plot", [plot_path, plot_ranking, plot_runners_up, plot_candidates])
+def test_nasty_names_are_drawn_as_they_are(plot: Any) -> None:
+    figure = plot(cases.nasty().result).figure
+    with pytest.warns(UserWarning, match="Glyph"):  # the font that comes with matplotlib has no Chinese signs
+        figure.canvas.draw()
+
+
+@pytest.mark.parametrize("plot", [plot_path, plot_ranking, plot_runners_up, plot_candidates, plot_fit])
+def test_it_draws_where_it_is_told_to(plot: Any) -> None:
+    ax = pyplot.subplots()[1]
+    assert plot(cases.regression().result, ax=ax) is ax
+
+
+@pytest.mark.parametrize("name", ["plot_ranking", "plot_runners_up", "plot_fit"])
+def test_without_matplotlib_it_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plot = globals()[name]
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=rf"{name} needs matplotlib.*pip install neural-greedy-pursuit\[plot\]"):
+        plot(cases.regression().result)
+
+
+def test_names_are_made_visible_and_short() -> None:
+    assert visible("a\tb\u2028c\ud800") == r"a\tb\u2028c\ud800"
+    assert visible("größe 名前") == "größe 名前"
+    assert shown_name("x" * 10 + "end", 10) == "xxxxxx…end"
+    assert len(shown_name("y" * 500)) == 24
+    assert shown_name("$a$") == r"\$a\$"

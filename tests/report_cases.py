@@ -1,0 +1,102 @@
+"""Results of small selections that tests of the result and of the report share."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_digits
+
+from ngp import NeuralGreedyPursuit
+from ngp.groups import image_windows
+from ngp.predictors import SSFN
+from ngp.result import Result
+
+QUICK = SSFN(n_units=20, n_draws=1, refit_units=20)
+NASTY = [
+    "<script>alert(1)</script>",
+    "two\nlines",
+    "</svg><img src=x onerror=alert(2)>",
+    "\"quotes\" & 'apostrophes'",
+    "$\\frac{broken$ and $x_1$",
+    "名前",
+    "a" * 120,
+    "",
+    "\u202eright to left",
+    "{{ 7*7 }}",
+    'id="x" url(#y)',
+]
+
+
+class Case:
+    """A fitted selector with its data, and the result."""
+
+    def __init__(self, selector: NeuralGreedyPursuit, X: Any, y: Any, **options: Any) -> None:
+        self.selector, self.X, self.y = selector.fit(X, y), X, y
+        self.result = Result.of(selector, X, y, **options)
+
+
+@cache
+def regression() -> Case:
+    """Three of eight columns matter; rows are held out."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 8))
+    X[:, 7] = X[:, 0] + 0.3 * rng.normal(size=160)
+    y = 3 * X[:, 0] + X[:, 1] ** 2 + X[:, 2] + 0.1 * rng.normal(size=160)
+    selector = NeuralGreedyPursuit(QUICK, random_state=0)
+    return Case(selector, X[:120], y[:120], target="yield", held_out=(X[120:], y[120:]))
+
+
+@cache
+def categories() -> Case:
+    """A data frame with categories and a fixed column; no rows are held out."""
+    rng = np.random.default_rng(1)
+    town, smoker = rng.choice(["Bonn", "Kiel", "Ulm"], 150), rng.choice(["yes", "no"], 150)
+    age = rng.normal(50, 10, 150)
+    table = {"town": pd.Categorical(town), "age": age, "smoker": pd.Categorical(smoker), "noise": rng.normal(size=150)}
+    y = np.where(age / 10 + 2 * (smoker == "yes") + (town == "Ulm") + 0.3 * rng.normal(size=150) > 6, "high", "low")
+    return Case(NeuralGreedyPursuit(QUICK, fixed=["age"], stop="plateau", random_state=0), pd.DataFrame(table), y)
+
+
+@cache
+def digits() -> Case:
+    """Windows of an image."""
+    X, y = load_digits(return_X_y=True)
+    X = X + np.random.default_rng(0).normal(scale=0.01, size=X.shape)  # so that no pixel is constant
+    selector = NeuralGreedyPursuit(QUICK, groups=image_windows((8, 8), 2), n_features_to_select=3, random_state=0)
+    return Case(selector, X[:300], y[:300], target="digit", held_out=(X[300:500], y[300:500]), image_shape=(8, 8))
+
+
+@cache
+def many() -> Case:
+    """More candidates than a heat map can show."""
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(rng.normal(size=(100, 300)), columns=[f"gene_{i:04d}_expression_level" for i in range(300)])
+    y = X.iloc[:, :6].sum(axis=1) + 0.1 * rng.normal(size=100)
+    return Case(NeuralGreedyPursuit(QUICK, n_features_to_select=7, cv=2, random_state=0), X, y)
+
+
+@cache
+def nasty() -> Case:
+    """Names that would break a page or a picture if they were not escaped."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(rng.normal(size=(100, len(NASTY))), columns=NASTY)
+    y = X.to_numpy() @ np.linspace(3, 1, len(NASTY))
+    selector = NeuralGreedyPursuit(QUICK, n_features_to_select=9, random_state=0)
+    return Case(selector, X, y, target='<b>target</b>\n"; DROP')
+
+
+@cache
+def nothing() -> Case:
+    """A threshold that no feature meets."""
+    rng = np.random.default_rng(4)
+    selector = NeuralGreedyPursuit(QUICK, tol=9.0, random_state=0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Nothing was selected")
+        return Case(selector, rng.normal(size=(60, 4)), rng.normal(size=60))
+
+
+CASES = {case.__name__: case for case in (regression, categories, digits, many, nasty, nothing)}
