@@ -232,7 +232,10 @@ def _draw_phases(ax: Axes, curves: Mapping[str, Mapping[int, list[float]]]) -> N
         ax.step([*curve, end], [*found, found[-1]], where="post", color=colour, linewidth=2.2)
         change, steps = PHASE_CHANGE[data], [ground, ground, ground + height, ground + height]
         ax.plot([min(curve), change, change, END], steps, "--", color=colour, linewidth=1.2, alpha=0.7)
-        ax.annotate(str(change), (change, ground), (3, 3), textcoords="offset points", color=colour, fontsize=9)
+        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.9, "pad": 1}  # our line may pass behind
+        ax.annotate(
+            str(change), (change, ground), (4, 4), textcoords="offset points", color=colour, fontsize=9, bbox=box
+        )
     ax.plot([], [], color="#707070", linewidth=2.2, label="ours")
     ax.plot([], [], "--", color="#707070", linewidth=1.2, label="published")
     ax.set_ylim(-0.7, None)
