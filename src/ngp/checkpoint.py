@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ngp import words
 from ngp._types import AnyArray
 from ngp.files import write_whole
 from ngp.problem import Problem
@@ -182,9 +182,7 @@ def _described_plain(value: Any) -> str:
         return f"array {_hash([value])}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(described, value))}]"
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    return words.described(value)
 
 
 def steps_as_arrays(steps: Sequence[Step]) -> dict[str, AnyArray]:

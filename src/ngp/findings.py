@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
@@ -13,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import confusion_matrix, r2_score
 
+from ngp import words
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.groups import Groups
 
@@ -68,9 +68,7 @@ def described(value: Any) -> str:
         return str(value.__repr__(N_CHAR_MAX=10_000))
     if hasattr(value, "shape"):
         return f"{type(value).__name__} of shape {tuple(value.shape)}"
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    return words.described(value)
 
 
 def versions() -> dict[str, str]:

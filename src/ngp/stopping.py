@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ngp._types import FloatArray
+from ngp.words import counted
 
 __all__ = [
     "DEFAULT_TOL",
@@ -192,7 +193,7 @@ class RelativeImprovement:
         unpaid = len(steps) - 1 - paid
         if unpaid >= self.patience or (exhausted and unpaid > 0):
             improvement_asked = f"relative improvement of at least {self.tol:g}" if self.tol else "improvement"
-            return Stop(f"no {improvement_asked} of the loss in {_counted(unpaid, 'step')}", paid)
+            return Stop(f"no {improvement_asked} of the loss in {counted(unpaid, 'step')}", paid)
         return None
 
 
@@ -234,7 +235,7 @@ class Plateau:
             return None
         good = [k for k in range(len(steps)) if steps[k].loss <= steps[best].loss + slack]
         keep = min(good, key=lambda k: (steps[k].n_selected, steps[k].loss))
-        why = "no candidate is left" if age < self.patience else f"no lower loss in {_counted(age, 'step')}"
+        why = "no candidate is left" if age < self.patience else f"no lower loss in {counted(age, 'step')}"
         kept = f"the smallest selection within {self.standard_errors:g} standard errors of the lowest loss"
         return Stop(f"{why}; kept is {kept}", keep)
 
@@ -281,7 +282,7 @@ class MaxFits:
         if exhausted or sum(step.n_fits for step in steps) < self.n:
             return None
         return Stop(
-            f"the budget of {_counted(self.n, 'fit')} is used up; the path is partial", len(steps) - 1, partial=True
+            f"the budget of {counted(self.n, 'fit')} is used up; the path is partial", len(steps) - 1, partial=True
         )
 
 
@@ -352,10 +353,6 @@ def _stop_at(counts: list[int], limit: int, what: str) -> Stop | None:
     # The start cannot be taken back, even where the fixed columns alone exceed the limit.
     keep = max((k for k, count in enumerate(counts) if count <= limit), default=0)
     return Stop(f"{counts[keep]} of at most {limit} {what} are selected", keep)
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def _require_count(name: str, value: Any) -> None:

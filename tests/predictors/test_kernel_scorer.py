@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from scorer_cases import CANDIDATES, N_COLUMNS, SELECTED, loss_by_hand, make_case, make_data
+from scorer_cases import PROBLEMS as SHARED_PROBLEMS
 from sklearn.base import clone
-from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 from threadpoolctl import threadpool_limits
 
 from ngp import NeuralGreedyPursuit
@@ -148,27 +149,10 @@ def largest_difference(scorer: KernelScorer, selected: Any = SELECTED, candidate
     return worst
 
 
-CLASS_LOSSES = ("squared_error", "cross_entropy", "hinge")
 PROBLEMS = {
-    "regression": {},
-    "several outputs": {"kind": "outputs"},
-    "sample weights": {"weighted": True},
-    "several outputs, sample weights": {"kind": "outputs", "weighted": True},
-    **{f"binary, {loss}": {"kind": "binary", "loss": loss} for loss in CLASS_LOSSES},
-    **{f"classes, {loss}": {"kind": "classes", "loss": loss} for loss in CLASS_LOSSES},
-    "classes, weights, hinge": {"kind": "classes", "loss": "hinge", "weighted": True},
-    "repeated folds": {"cv": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)},
-    "ShuffleSplit": {"cv": ShuffleSplit(3, test_size=0.3, random_state=0), "weighted": True},
-    "TimeSeriesSplit": {"cv": TimeSeriesSplit(3)},
-    "PredefinedSplit": {"cv": PredefinedSplit(np.arange(48) % 4 - 1)},
-    "uneven folds": {"cv": KFold(7), "kind": "outputs"},
+    **SHARED_PROBLEMS,
     "pairs": {"cv": KFold(24), "weighted": True},
-    "hold-out share": {"cv": 0.3},
-    "explicit validation set": {"cv": "explicit", "weighted": True},
-    "explicit, classes": {"cv": "explicit", "kind": "classes", "loss": "cross_entropy"},
-    "leave-one-out": {"cv": "loo"},
     "leave-one-out, weights": {"cv": "loo", "weighted": True},
-    "leave-one-out, classes": {"cv": "loo", "kind": "classes", "loss": "hinge"},
 }
 SETTINGS = {
     "arc-cosine": {"kernel": "arc-cosine"},

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ngp.cli.saying import Refusal, counted, drop_options, listed, printable, quoted
+from ngp.cli.saying import Refusal, drop_options, listed, printable, quoted
+from ngp.words import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ngp.cli.cleaning import categories, fill_gaps, plain, refuse_huge, row_numbers, typed, without_gaps
 from ngp.cli.reading import Table
-from ngp.cli.saying import Refusal, counted, drop_options, listed, printable, quoted
+from ngp.cli.saying import Refusal, drop_options, listed, printable, quoted
+from ngp.words import counted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
-from ngp.cli.saying import Refusal, counted, listed, quoted
+from ngp.cli.saying import Refusal, listed, quoted
+from ngp.words import counted
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,6 @@ import click
 __all__ = [
     "Failure",
     "Refusal",
-    "counted",
     "drop_options",
     "in_words",
     "is_terminal",
@@ -82,17 +81,6 @@ def listed(items: Sequence[str], most: int = 5) -> str:
     """Items one after the other; of many only the first few."""
     shown = ", ".join(items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and what it counts.
-
-    Examples
-    --------
-    >>> counted(1, "row"), counted(5000, "row")
-    ('1 row', '5,000 rows')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def drop_options(names: Sequence[str], most: int = 5) -> str:

@@ -11,9 +11,10 @@ from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, with_options
 from ngp.cli.preparing import Samples, prepare, read_groups
 from ngp.cli.progress import Progress
 from ngp.cli.reading import Table, read_table, require
-from ngp.cli.saying import Failure, Refusal, counted, in_words, listed, note, printable, quoted, warnings_as_notes
+from ngp.cli.saying import Failure, Refusal, in_words, listed, note, printable, quoted, warnings_as_notes
 from ngp.cli.values import duration, file, number, share
 from ngp.cli.writing import REDUCED, check_outputs, check_reduced, save, write_reduced
+from ngp.words import counted
 
 if TYPE_CHECKING:
     from ngp import NeuralGreedyPursuit

@@ -11,6 +11,7 @@ from ngp.report.candidates_plot import candidates_shown
 from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS
 from ngp.report.style import visible
 from ngp.result import Result
+from ngp.words import counted
 
 __all__ = ["Table", "describe", "number", "seen"]
 
@@ -64,7 +65,7 @@ def describe(result: Result) -> dict[str, Any]:
     noun = "feature" if _is_single(result) else "group"
     return {
         "target": result.asked["target"],
-        "question": f"Which of {_counted(result.asked['n_groups'], noun)} predict",
+        "question": f"Which of {counted(result.asked['n_groups'], noun)} predict",
         "noun": noun,
         "answer": _answer(result, noun),
         "partial": result.answer["partial"],
@@ -100,7 +101,7 @@ def _answer(result: Result, noun: str) -> dict[str, Any]:
         "names": names[:MOST_NAMED],
         "n_more": max(0, len(names) - MOST_NAMED),
         "n_fixed": len(result.features["fixed"]),
-        "count": _counted(len(names), noun),
+        "count": counted(len(names), noun),
         "saved": saved,
         "score": _score(result),
         "rows": "held-out" if result.fit["rows"] == "held out" else "training",
@@ -122,10 +123,10 @@ def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
     rows = "held-out" if fit["rows"] == "held out" else "training"
     beside = "" if answer["constant_loss"] is None else f"constant prediction {number(answer['constant_loss'])}"
     return [
-        ("selected", f"{len(answer['order'])}", f"of {_counted(result.asked['n_groups'], noun)}"),
+        ("selected", f"{len(answer['order'])}", f"of {counted(result.asked['n_groups'], noun)}"),
         ("validation loss", _with_error(answer["loss"], answer["standard_error"]), beside),
         (what, value, f"on {fit['n_rows']:,} {rows} rows"),
-        ("search", _duration(answer["seconds"]), f"{_counted(answer['n_fits'], 'candidate')} scored"),
+        ("search", _duration(answer["seconds"]), f"{counted(answer['n_fits'], 'candidate')} scored"),
     ]
 
 
@@ -135,8 +136,8 @@ def _asked(result: Result, noun: str) -> list[tuple[str, str]]:
     facts = [
         ("Target", seen(asked["target"])),
         ("Task", asked["task"] + (f" with {len(asked['classes'])} classes" if asked["classes"] else "")),
-        ("Data", f"{_counted(asked['n_samples'], 'row')}, {_counted(asked['n_features'], 'column')}"),
-        ("Candidates", _counted(asked["n_groups"], noun) + (" of columns" if noun == "group" else "")),
+        ("Data", f"{counted(asked['n_samples'], 'row')}, {counted(asked['n_features'], 'column')}"),
+        ("Candidates", counted(asked["n_groups"], noun) + (" of columns" if noun == "group" else "")),
         ("Fixed columns", ", ".join(fixed)),
         ("Predictor", asked["predictor"]),
         ("Judged by", LOSSES.get(asked["loss"], asked["loss"])),
@@ -307,7 +308,7 @@ def _code(result: Result) -> str:
     lines = [
         *asked["imports"],
         "",
-        f"# {_counted(asked['n_samples'], 'row')}, {_counted(asked['n_features'], 'column')}",
+        f"# {counted(asked['n_samples'], 'row')}, {counted(asked['n_features'], 'column')}",
     ]
     lines += [f"X, y = ...  # the target is {seen(asked['target'])}"]
     for name in asked["variables"]:
@@ -343,10 +344,6 @@ def _is_single(result: Result) -> bool:
 
 def _listed(names: list[str], most: int) -> str:
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _with_error(value: float | None, error: float | None) -> str:
