@@ -133,8 +133,8 @@ def verdicts() -> str:
 
 
 def shown(figure: float | str) -> str:
-    """A figure with four digits, or nothing."""
-    return f"{float(figure):.4g}".replace("-", "−") if figure != "" else ""
+    """A figure with five digits, so that no narrow miss looks like a hit; or nothing."""
+    return f"{float(figure):.5g}".replace("-", "−") if figure != "" else ""
 
 
 def orders(protocol: str, size: int) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from ngp._types import BoolArray, FloatArray
 from ngp.paper import published
 from ngp.paper.digits import SHARES, Method, digit_trial, setting_of, shown_digits
 from ngp.paper.experiment import Experiment, Plan
-from ngp.paper.tables import Column, Table, cell
+from ngp.paper.tables import Cell, Column, Table, cell
 from ngp.paper.trials import Record, Trial
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ class Line(NamedTuple):
     label: str
     method: Method
     published: str | None = None  # its name in the paper's table 2
+    most_runs: int | None = None
+
+    def seeds(self, plan: Plan) -> range:
+        """Seeds of its runs."""
+        return plan.seeds[: self.most_runs]
 
 
 def _lines(plan: Plan) -> dict[str, Line]:
@@ -48,7 +54,7 @@ def _lines(plan: Plan) -> dict[str, Line]:
         "cnn": Line(f"NGP + CNN, {cnn_windows}", Method("ngp-cnn", cnn_side, cnn_side), "ngp-cnn"),
         "lasso": Line("LASSO", Method("lasso"), "lasso"),
         "forest": Line("RF", Method("random-forest"), "random-forest"),
-        "bart": Line("BART-50", Method("bart"), "bart"),
+        "bart": Line("BART-50", Method("bart"), "bart", most_runs=5),  # which take ten minutes each
         "deeplift": Line("SHAP + DeepLIFT", Method("deeplift"), "deeplift"),
     }
 
@@ -59,12 +65,13 @@ def _chosen(plan: Plan, names: Sequence[str]) -> list[Line]:
 
 
 def _trials(plan: Plan, names: Sequence[str]) -> list[Trial]:
-    return [digit_trial(plan, line.method, seed) for line in _chosen(plan, names) for seed in plan.seeds]
+    return [digit_trial(plan, line.method, seed) for line in _chosen(plan, names) for seed in line.seeds(plan)]
 
 
 def _by_line(plan: Plan, names: Sequence[str], records: list[Record]) -> list[tuple[Line, list[Record]]]:
     """Lines with the records of their runs."""
-    return [(line, records[i * plan.runs : (i + 1) * plan.runs]) for i, line in enumerate(_chosen(plan, names))]
+    rest = iter(records)
+    return [(line, list(islice(rest, len(line.seeds(plan))))) for line in _chosen(plan, names)]
 
 
 def _figures(runs: list[Record], share: float, key: str) -> list[float | None]:
@@ -102,7 +109,8 @@ def _table_2(plan: Plan, records: list[Record]) -> Table:
     for line, runs in _by_line(plan, TABLE_2_LINES, records):
         known = dict(zip(("train", "test"), published.TABLE_2.get(line.published or "", ()), strict=False))
         cells = {each.key: cell(_figures(runs, SHARES[-1], each.key), known.get(each.key)) for each in columns}
-        rows.append(([line.label], cells))
+        rows.append(([line.label], cells | {"runs": Cell(len(runs))}))
+    columns.append(Column("runs", "runs", 0))
     note = f"{_images_note(plan)} A pixel of no importance to a method is never selected.\n\n{OWN_NOTE}"
     return Table(["method"], columns, rows, note)
 
