@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp.compute.devices import resolve_device
+from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 from ngp.predictors.ssfn_scorer import SSFNScorer
 from ngp.problem import Problem
 
@@ -155,11 +156,8 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     ) -> SSFNScorer:
         """Prepare for one problem."""
         self._validate_params()
-        if self._device(problem, device, dtype) == "cpu":
-            return SSFNScorer(self, problem, random_state, n_jobs, np.dtype(dtype))
-        from ngp.predictors.ssfn_gpu import SSFNGpuScorer
-
-        return SSFNGpuScorer(self, problem, random_state, n_jobs, np.dtype(dtype))
+        scorer = SSFNScorer if self._device(problem, device, dtype) == "cpu" else SSFNGpuScorer
+        return scorer(self, problem, random_state, n_jobs, np.dtype(dtype))
 
     def _device(self, problem: Problem, common: str, dtype: str) -> str:
         """Where to score: a GPU where one is asked for, or where it can and pays."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.scoring_gpu import LayerStack
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.ssfn_scorer import SSFNScorer
 from ngp.validation import Round
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ngp.compute.scoring_gpu import LayerStack
 
 __all__ = ["SSFNGpuScorer"]
 
@@ -76,10 +78,14 @@ class SSFNGpuScorer(SSFNScorer):
         return np.concatenate(chunks)
 
     def _tensor(self, values: AnyArray) -> Tensor:
+        import torch
+
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.gpu)
 
     def _free_memory(self, share: float) -> int:
         """Bytes to use; what torch keeps for itself can be had again."""
+        import torch
+
         if self.gpu == "cpu":
             return int(share * CPU_MEMORY)
         kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
@@ -115,6 +121,10 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _stack(self, number: int, selected: IntArray, n_new: int) -> LayerStack:
         """What all candidates of a step have in common in one round."""
+        import torch
+
+        from ngp.compute.scoring_gpu import LayerStack
+
         config, n_slots = self.config, len(selected) + n_new
         layers = [self.layer((draw, len(selected), 0), n_slots, config.n_units) for draw in range(config.n_draws)]
         return LayerStack(
