@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from math import floor, log10
 from typing import Any
 
-__all__ = ["counted", "described"]
+__all__ = ["counted", "described", "duration", "number", "with_error"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -30,3 +31,52 @@ def described(value: Any) -> str:
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def number(value: float | None) -> str:
+    """A number with four digits, as one would write it.
+
+    Examples
+    --------
+    >>> number(12345.6), number(0.0123456), number(None)
+    ('12,346', '0.01235', '–')
+    """
+    if value is None or value != value:
+        return "–"
+    if value and not 1e-3 <= abs(value) < 1e9:
+        return f"{value:.2e}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def with_error(value: float | None, error: float | None) -> str:
+    """A number and its standard error, to the same digit.
+
+    Examples
+    --------
+    >>> with_error(0.0154712, 0.000527), with_error(3299.4, 246.2), with_error(1.5, None)
+    ('0.01547 ± 0.00053', '3,299 ± 246', '1.5')
+    """
+    if value is None or not error or not error > 1e-9 * abs(value):  # none, or rounding
+        return number(value)
+    digits = max(0, 1 - floor(log10(error)))
+    if digits > 7 or error >= 1e9:
+        return f"{number(value)} ± {number(error)}"
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever reads best.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(90), duration(7260)
+    ('0.25 s', '1 min 30 s', '2 h 1 min')
+    """
+    if seconds < 9.95:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

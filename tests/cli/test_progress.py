@@ -11,7 +11,7 @@ import pytest
 
 from ngp import NeuralGreedyPursuit
 from ngp.cli import progress
-from ngp.cli.progress import Progress, duration
+from ngp.cli.progress import Progress
 from ngp.predictors import SSFN
 
 
@@ -97,10 +97,3 @@ def test_long_names_are_cut() -> None:
     shower = Progress(None, 0, None, quiet=True)
     shower(long)
     assert len(shower._cells(long)[1]) == progress.LONGEST_NAME
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (59.7, "1 min 0 s"), (86400, "24 h 0 min")]
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

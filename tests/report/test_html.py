@@ -15,9 +15,10 @@ import pytest
 import report_cases as cases
 
 from ngp.report import write_report
-from ngp.report.page import describe, number, seen
+from ngp.report.page import describe, seen
 from ngp.report.svg import draw_svg
 from ngp.result import Result
+from ngp.words import number
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -276,11 +277,3 @@ def test_a_figure_follows_the_colours_of_the_page() -> None:
     assert '<title id="a-title">&lt;t&gt;</title><desc id="a-desc">d &amp; e</desc>' in svg
     assert 'style="max-width: 288px"' in svg
     assert "font-family" not in svg
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0, "0"), (0.5, "0.5"), (1234.5, "1,234"), (1e-7, "1.00e-07"), (3e12, "3.00e+12"), (float("nan"), "–")],
-)
-def test_numbers_are_short(value: float, text: str) -> None:
-    assert number(value) == text

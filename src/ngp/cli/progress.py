@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import floor, log10
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ngp.cli.saying import is_terminal, printable
+from ngp.words import duration, with_error
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from ngp.pursuit import Step
 
-__all__ = ["Progress", "duration", "with_error"]
+__all__ = ["Progress"]
 
 LONGEST_NAME = 40
 
@@ -85,7 +85,7 @@ class Progress:
             name = f"{name[: LONGEST_NAME - 1]}…"
         gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
         left = self._seconds_left()
-        return [number, name, loss, gain, f"about {duration(left)}" if left and left >= 0.5 else ""]
+        return [number, name, loss, gain, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
 
     def _seconds_left(self) -> float | None:
         """As long as the last step, for each that is to come; unknown where a threshold decides."""
@@ -107,36 +107,6 @@ class Progress:
         for step in self._steps[-most:]:
             *cells, left = self._cells(step)
             table.add_row(*map(Text, [*cells, left if step is self._steps[-1] else ""]))
-        so_far = duration(perf_counter() - self._begin)
+        so_far = duration(round(perf_counter() - self._begin))
         table.caption = so_far if self._finished else f"{so_far} so far; Ctrl-C keeps what is there"
         return table
-
-
-def with_error(value: float, error: float) -> str:
-    """A number and its standard error, with as many digits as the error is worth.
-
-    Examples
-    --------
-    >>> with_error(3321.4, 212.3), with_error(0.019876, 0.00423), with_error(0.5, float("nan"))
-    ('3321 ± 212', '0.0199 ± 0.0042', '0.5')
-    """
-    if not error > 1e-9 * abs(value):  # none, or rounding
-        return f"{value:.4g}"
-    digits = 1 - floor(log10(error))
-    return f"{value:.{max(0, digits)}f} ± {error:.{max(0, digits)}f}" if digits < 7 else f"{value:.4g} ± {error:.1g}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as one reads them.
-
-    Examples
-    --------
-    >>> duration(4.2), duration(125), duration(4000)
-    ('4 s', '2 min 5 s', '1 h 6 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

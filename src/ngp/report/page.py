@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import floor, log10
 from typing import Any
 
 from ngp.report.candidates_plot import candidates_shown
 from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS
 from ngp.report.style import visible
 from ngp.result import Result
-from ngp.words import counted
+from ngp.words import counted, duration, number, with_error
 
-__all__ = ["Table", "describe", "number", "seen"]
+__all__ = ["Table", "describe", "seen"]
 
 MOST_NAMED = 8
 MOST_GROUPS = 200
@@ -33,21 +32,6 @@ class Table:
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-
-
-def number(value: float | None) -> str:
-    """A number with four digits, as one would write it.
-
-    Examples
-    --------
-    >>> number(12345.6), number(0.0123456), number(None)
-    ('12,346', '0.01235', '–')
-    """
-    if value is None or value != value:
-        return "–"
-    if value and not 1e-3 <= abs(value) < 1e9:
-        return f"{value:.2e}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def seen(name: str) -> str:
@@ -124,9 +108,9 @@ def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
     beside = "" if answer["constant_loss"] is None else f"constant prediction {number(answer['constant_loss'])}"
     return [
         ("selected", f"{len(answer['order'])}", f"of {counted(result.asked['n_groups'], noun)}"),
-        ("validation loss", _with_error(answer["loss"], answer["standard_error"]), beside),
+        ("validation loss", with_error(answer["loss"], answer["standard_error"]), beside),
         (what, value, f"on {fit['n_rows']:,} {rows} rows"),
-        ("search", _duration(answer["seconds"]), f"{counted(answer['n_fits'], 'candidate')} scored"),
+        ("search", duration(answer["seconds"]), f"{counted(answer['n_fits'], 'candidate')} scored"),
     ]
 
 
@@ -159,7 +143,7 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     if not parts:
         parts.append("when a step no longer pays (the default)")
     if parameters.get("max_time") is not None:
-        parts.append(f"after {_duration(parameters['max_time'])}")
+        parts.append(f"after {duration(parameters['max_time'])}")
     if parameters.get("max_fits") is not None:
         parts.append(f"after {parameters['max_fits']:,} fits")
     return ", or ".join(parts)
@@ -171,7 +155,7 @@ def _path_table(result: Result) -> Table:
         start = "fixed columns" if step["columns"] else "constant prediction"
         rows.append([
             str(place), start if step["action"] == "start" else seen(step["name"]), number(step["loss"]),
-            number(step["standard_error"]), _percent(step["gain"]), f"{step['n_fits']:,}", _duration(step["seconds"]),
+            number(step["standard_error"]), _percent(step["gain"]), f"{step['n_fits']:,}", duration(step["seconds"]),
             "yes" if step["kept"] else "taken back",
         ])  # fmt: skip
     header = ["Step", "Added", "Loss", "Standard error", "Gain", "Candidates", "Time", "Kept"]
@@ -346,34 +330,5 @@ def _listed(names: list[str], most: int) -> str:
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-def _with_error(value: float | None, error: float | None) -> str:
-    """A number and its standard error, to the same digit.
-
-    Examples
-    --------
-    >>> _with_error(0.0154712, 0.000527), _with_error(3299.4, 246.2), _with_error(1.5, None)
-    ('0.01547 ± 0.00053', '3,299 ± 246', '1.5')
-    """
-    if value is None or not error or not 1e-6 < error < 1e9:
-        return number(value)
-    digits = max(0, 1 - floor(log10(error)))
-    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
-
-
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}%"
-
-
-def _duration(seconds: float) -> str:
-    """Seconds, minutes or hours, whichever reads best.
-
-    Examples
-    --------
-    >>> _duration(0.25), _duration(90), _duration(7260)
-    ('0.25 s', '1 min 30 s', '2 h 1 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
-    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:.0f} min"
