@@ -21,7 +21,10 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(content)
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut could leave the new name with nothing behind it
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
