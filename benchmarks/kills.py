@@ -45,13 +45,19 @@ def start(file: Path) -> subprocess.Popen[str]:
 
 
 def kill_one(file: Path, delay: float) -> int | None:
-    """Kill a fit after a while, and say how many steps its checkpoint has; None if there is none."""
+    """Kill a fit after a while, and say how many steps its checkpoint has, -1 if there is none.
+
+    None if the fit had ended by itself: that is no kill.
+    """
     process = start(file)
     time.sleep(delay)
+    ended = process.poll() is not None
     process.kill()
     process.wait()
+    if ended:
+        return None
     saved = Checkpoint.read(file)  # which refuses what is half-written
-    return None if saved is None else len(saved.steps) - 1
+    return -1 if saved is None else len(saved.steps) - 1
 
 
 def main() -> None:
@@ -69,15 +75,21 @@ def main() -> None:
         process, begin = start(Path(folder) / "whole.npz"), time.perf_counter()
         process.wait()
         whole = time.perf_counter() - begin
-        steps, different = [], 0
-        for number in range(options.kills):
-            file = Path(folder) / f"{number}.npz"
-            steps.append(kill_one(file, rng.uniform(0, 1) * whole))
+        steps: list[int] = []
+        different = late = 0
+        while len(steps) < options.kills:
+            file = Path(folder) / f"{len(steps)}-{late}.npz"
+            made = kill_one(file, rng.uniform(0, 1) * whole)
+            if made is None:
+                late += 1
+                continue
+            steps.append(made)
             different += fingerprint(fit(file)) != expected
-            print(f"\r{number + 1} kills, {different} different results", end="", file=sys.stderr, flush=True)
+            print(f"\r{len(steps)} kills, {different} different results", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    counts = {str(key): steps.count(key) for key in sorted(set(steps), key=lambda each: -1 if each is None else each)}
-    print(f"{options.kills} kills, {different} results that differ; steps that were saved at the kill: {counts}")
+    counts = {made: steps.count(made) for made in sorted(set(steps))}
+    print(f"{len(steps)} kills, {different} results that differ; {late} fits ended before their kill and don't count.")
+    print(f"Steps that were saved at the kill (-1: no checkpoint yet): {counts}")
     sys.exit(different > 0)
 
 
