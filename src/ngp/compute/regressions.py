@@ -78,7 +78,7 @@ class FoldRegressions:
     def __init__(
         self, selected: Tensor, targets: Tensor, weights: Tensor, segments: IntArray, *, ridge: float, centred: bool
     ) -> None:
-        self.selected, self.weights, self.segments = selected, weights, segments
+        self.selected, self.targets, self.weights, self.segments = selected, targets, weights, segments
         self.ridge, self.centred = ridge, centred
         k = len(selected)
         design = torch.cat([selected, targets])
@@ -95,8 +95,8 @@ class FoldRegressions:
         slopes = self._inverse @ moments[:, :k, k:]
         self._selected_means = means[:, :k]
         intercepts = means[:, k:] - (means[:, None, :k] @ slopes)[:, 0]
-        self._prediction = slopes.mT @ selected + intercepts[:, :, None]  # (K, Q, J)
-        self._residual = weights * (targets - self._prediction)
+        self.prediction = slopes.mT @ selected + intercepts[:, :, None]  # (K, Q, J)
+        self._residual = weights * (targets - self.prediction)
         for fold, samples in enumerate(fold_slices(segments)):
             self._residual[fold, :, samples] = 0
 
@@ -105,8 +105,8 @@ class FoldRegressions:
         sums = training_sums(self.segments, lambda samples: weighted[:, samples].sum(dim=-1))
         return sums / self._weight[:, None] if self.centred else torch.zeros_like(sums)
 
-    def predictions(self, columns: Tensor) -> Tensor:
-        """Predictions from the selection and the columns of each candidate, on all samples.
+    def updates(self, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What the columns of each candidate add to the predictions: slopes times rest, less an offset.
 
         Parameters
         ----------
@@ -115,13 +115,13 @@ class FoldRegressions:
 
         Returns
         -------
-        double tensor of shape (K, n_candidates, Q, J)
+        slopes : double tensor of shape (K, n_candidates, m, Q)
+        offsets : double tensor of shape (K, n_candidates, Q)
+        rest : double tensor of shape (K, n_candidates, m, J)
+            The columns, less what the selected ones say about them.
         """
         n, m, n_samples = columns.shape
-        n_folds, n_outputs = self._prediction.shape[:2]
-        if m == 0:
-            same: Tensor = self._prediction[:, None].expand(-1, n, -1, -1)
-            return same
+        n_folds, n_outputs = self.prediction.shape[:2]
         flat = columns.reshape(n * m, n_samples)
         weighted = flat * self.weights
         means = self._means(weighted)  # (K, n m)
@@ -136,10 +136,27 @@ class FoldRegressions:
         right = (self._residual @ flat.T).reshape(n_folds, n_outputs, n, m).permute(0, 2, 3, 1)
         slopes = _solve_small(left, right, floor)  # (K, n, m, Q)
         rest_means = means - (self._selected_means[:, None] @ solved)[:, 0]
-        offsets = rest_means.reshape(n_folds, n, 1, m) @ slopes
+        offsets = (rest_means.reshape(n_folds, n, 1, m) @ slopes)[:, :, 0]
         rest = flat - solved.mT @ self.selected  # (K, n m, J)
-        predictions: Tensor = slopes.mT @ rest.reshape(n_folds, n, m, n_samples)
-        return predictions.add_(self._prediction[:, None] - offsets.mT)
+        return slopes, offsets, rest.reshape(n_folds, n, m, n_samples)
+
+    def predictions(self, columns: Tensor) -> Tensor:
+        """Predictions from the selection and the columns of each candidate, on all samples.
+
+        Parameters
+        ----------
+        columns : double tensor of shape (n_candidates, m, J)
+            The candidates' new columns.
+
+        Returns
+        -------
+        double tensor of shape (K, n_candidates, Q, J)
+        """
+        if columns.shape[1] == 0:
+            same: Tensor = self.prediction[:, None].expand(-1, len(columns), -1, -1)
+            return same
+        slopes, offsets, rest = self.updates(columns)
+        return (slopes.mT @ rest).add_(self.prediction[:, None] - offsets[..., None])
 
     def _moments(self, columns: Tensor, weighted: Tensor, means: Tensor) -> Tensor:
         """Second moments (K, n, m, m) of new columns."""

@@ -34,14 +34,8 @@ class LayerStack:
 
     Attributes
     ----------
-    selected : double tensor of shape (k, J)
-        The selected columns.
-    targets : double tensor of shape (Q, J)
-        Targets.
-    weights : double tensor of shape (J,)
-        Sample weights.
-    segments : int array of length K + 2
-        Bounds of the samples that always train, then of the folds.
+    regressions : FoldRegressions
+        The linear part's, on the selected columns; it holds the data too.
     random : double tensor of shape (D, k + m, H)
         Random weights; the new columns' come last.
     biases : double tensor of shape (D, H)
@@ -50,16 +44,31 @@ class LayerStack:
         Penalties, intercept and normalisation; there must be a ridge and no norm bound.
     dtype : torch.dtype
         Precision of the layers.
+    weighted : bool
+        Whether weights tell samples apart.
     """
 
-    selected: Tensor
-    targets: Tensor
-    weights: Tensor
-    segments: IntArray
+    regressions: FoldRegressions
     random: Tensor
     biases: Tensor
     penalties: Penalties
     dtype: torch.dtype
+    weighted: bool = True
+
+    @property
+    def targets(self) -> Tensor:
+        """Targets, (Q, J)."""
+        return self.regressions.targets
+
+    @property
+    def segments(self) -> IntArray:
+        """Bounds of the samples that always train, then of the folds."""
+        return self.regressions.segments
+
+    @property
+    def n_selected(self) -> int:
+        """Number of selected columns."""
+        return len(self.regressions.selected)
 
     @property
     def folds(self) -> list[slice]:
@@ -74,24 +83,12 @@ class LayerStack:
     @cached_property
     def base(self) -> Tensor:
         """Pre-activations from the selected columns, (D, H, J)."""
-        known = self.random[:, : len(self.selected)].mT @ self.selected
+        known = self.random[:, : self.n_selected].mT @ self.regressions.selected
         return (known + self.biases[:, :, None]).to(self.dtype)
-
-    @cached_property
-    def regressions(self) -> FoldRegressions:
-        """The linear part's, on the selected columns."""
-        data = self.selected, self.targets, self.weights, self.segments
-        return FoldRegressions(*data, ridge=self.penalties.linear_ridge, centred=self.penalties.intercept)
-
-    @cached_property
-    def training_weights(self) -> Tensor | None:
-        """Weights of the samples that train, or None where they are all one."""
-        weights = self.weights[self.training].to(self.dtype)
-        return weights if bool((weights != 1).any()) else None
 
     def bytes_per_candidate(self, n_new: int) -> int:
         """Memory that `predictions` takes for each candidate, about."""
-        n_samples, n_folds, n_outputs = len(self.weights), len(self.folds), len(self.targets)
+        n_samples, n_folds, n_outputs = self.targets.shape[1], len(self.folds), len(self.targets)
         n_shared = self.random.shape[2] + 1 + n_outputs
         by_sample = 8 * n_folds * (3 * n_new + 3 * n_outputs) + 4 * (2 * n_shared + 6 * n_folds * n_outputs)
         return n_samples * (by_sample + 24 * n_outputs) + 4 * n_folds * 6 * (n_shared + 2 * n_outputs) ** 2
@@ -106,8 +103,8 @@ class LayerStack:
 
         Returns
         -------
-        tensor of shape (n_candidates, Q, J)
-            Mean predictions over the draws; zero for samples that always train.
+        tensor of shape (n_candidates, Q, n_judged)
+            Mean predictions over the draws, of the samples that don't always train.
         """
         n_units, n_outputs = self.random.shape[2], len(self.targets)
         linear, own_linear = self._linear_units(columns)
@@ -125,7 +122,7 @@ class LayerStack:
             for samples, solution in zip(self.folds, solutions, strict=True):
                 total[..., samples] += solution[:, own].mT @ layer[:, own, samples]
                 total[..., samples] += solution[:, own.stop :].mT @ own_linear[..., samples]
-        return total / len(self.random)
+        return total[..., int(self.segments[1]) :] / len(self.random)
 
     def _linear_units(self, columns: Tensor) -> tuple[Tensor, Tensor]:
         """relu(Y) and relu(-Y) of the linear predictions Y.
@@ -147,7 +144,7 @@ class LayerStack:
 
     def _fill_units(self, units: Tensor, columns: Tensor, draw: int) -> None:
         """Hidden units of one draw, (n_candidates, H, J)."""
-        slots = self.random[draw, len(self.selected) :].mT.to(self.dtype)
+        slots = self.random[draw, self.n_selected :].mT.to(self.dtype)
         if columns.shape[1] == 1:  # by far the most common case, in one pass
             torch.addcmul(self.base[draw], slots, columns, out=units)
         else:
@@ -163,8 +160,10 @@ class LayerStack:
         """Weights (K, n_candidates, n_params, Q) of units, intercept and linear units, from training samples."""
         n, n_outputs = len(layer), len(self.targets)
         own = slice(0, layer.shape[1] - n_outputs)
-        weights = self.training_weights
-        weighted, weighted_linear = (layer, linear) if weights is None else (layer * weights, linear * weights)
+        weighted, weighted_linear = layer, linear
+        if self.weighted:
+            weights = self.regressions.weights[self.training].to(self.dtype)
+            weighted, weighted_linear = layer * weights, linear * weights
         grams = training_sums(self.segments, lambda samples: weighted[..., samples] @ layer[..., samples].mT)
         crossed = weighted @ linear.flatten(1, 2).mT  # all folds at once: (n, S, K 2 Q)
         crossed = crossed.reshape(n, -1, len(self.folds), 2 * n_outputs).permute(2, 0, 1, 3)

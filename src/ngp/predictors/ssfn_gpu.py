@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.compute.layers import draw_weights
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.ssfn_scorer import SSFNScorer
 from ngp.validation import Round
@@ -16,6 +18,7 @@ from ngp.validation import Round
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from ngp.compute.regressions import FoldRegressions
     from ngp.compute.scoring_gpu import LayerStack
 
 __all__ = ["SSFNGpuScorer"]
@@ -38,13 +41,16 @@ class _RoundTensors(NamedTuple):
         Scaled targets.
     weights : tensor of shape (J,)
         Sample weights.
-    shares : tensor of shape (J, n_parts)
-        Share of each row in the mean loss of each part.
+    weighted : bool
+        Whether they tell samples apart.
+    shares : tensor of shape (n_judged, n_parts)
+        Share of each row that doesn't always train in the mean loss of each part.
     """
 
     rows: Tensor
     targets: Tensor
     weights: Tensor
+    weighted: bool
     shares: Tensor
 
 
@@ -58,20 +64,22 @@ class SSFNGpuScorer(SSFNScorer):
         """Validation losses of S + g for the new columns g of every candidate."""
         selected = np.asarray(selected, dtype=np.intp)
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        regressions = [self._regressions(number, selected) for number in range(len(self.problem.rounds))]
+        layers = self._layers(len(selected), len(selected) + int(candidates.sizes.max(initial=0)))
         for members, columns in candidates.by_size():
-            parts[members] = self._chunks(selected, columns)
+            stacks = [self._stack(number, each, layers, columns.shape[1]) for number, each in enumerate(regressions)]
+            parts[members] = self._chunks(columns, stacks)
         return Losses(parts, self.problem.part_weights)
 
-    def _chunks(self, selected: IntArray, candidates: IntArray) -> FloatArray:
+    def _chunks(self, candidates: IntArray, stacks: list[LayerStack]) -> FloatArray:
         """Losses of candidates (n, m) that all add equally many columns, as many at a time as fit in the memory."""
-        n_new, numbers = candidates.shape[1], range(len(self.problem.rounds))
-        stacks = [self._stack(number, selected, n_new) for number in numbers]
+        n_new = candidates.shape[1]
         length = max(1, self._free_memory(CHUNK_SHARE) // max(stack.bytes_per_candidate(n_new) for stack in stacks))
         chunks = []
         for start in range(0, len(candidates), length):
             chunk = candidates[start : start + length]
             parts = []
-            for number, stack in zip(numbers, stacks, strict=True):
+            for number, stack in enumerate(stacks):
                 columns = self._columns(chunk.ravel(), number).unflatten(0, chunk.shape)
                 parts.append(self._part_losses(number, stack.predictions(columns)))
             chunks.append(np.concatenate(parts, axis=1))
@@ -94,48 +102,89 @@ class SSFNGpuScorer(SSFNScorer):
     @cached_property
     def _rounds(self) -> list[_RoundTensors]:
         """What no step changes."""
+        weights = self.problem.weights
         return [
             _RoundTensors(
                 self._tensor(fold.rows.astype(np.int64)),
                 self._tensor(self._scaled_targets(fold.rows).T),
-                self._tensor(self.problem.weights[fold.rows]),
-                self._tensor(_row_shares(fold, self.problem.weights)),
+                self._tensor(weights[fold.rows]),
+                bool((weights[fold.rows] != 1).any()),
+                self._tensor(_row_shares(fold, weights)),
             )
             for fold in self.problem.rounds
         ]
 
     @cached_property
-    def _resident(self) -> Tensor | None:
-        """All columns, samples last, if there is memory for them."""
-        n_rows, n_columns = self.problem.X.shape
-        if 8 * n_rows * n_columns > self._free_memory(COLUMNS_SHARE):
+    def _resident(self) -> list[Tensor] | None:
+        """All columns for each round, samples last and in its order, if there is memory for them."""
+        n_bytes = 8 * sum(len(fold.rows) for fold in self.problem.rounds) * self.problem.n_columns
+        if n_bytes > self._free_memory(COLUMNS_SHARE):
             return None
-        return self._tensor(self.inputs(np.arange(n_columns), np.arange(n_rows)))
+        columns = self._all_columns()
+        return [columns[:, each.rows] for each in self._rounds]
+
+    def _all_columns(self) -> Tensor:
+        """All columns, scaled as `inputs` does; a plain array is scaled on the device."""
+        import torch
+
+        X, config = self.problem.X, self.config
+        n_rows, n_columns = X.shape
+        if type(X) is not np.ndarray or X.dtype not in (np.float32, np.float64):
+            return self._tensor(self.inputs(np.arange(n_columns), np.arange(n_rows)))
+        columns = torch.from_numpy(X if X.flags.writeable else X.copy()).to(self.gpu).T.to(torch.float64)
+        if not config.standardize:
+            return columns
+        mean, scale = (self._tensor(each)[:, None] for each in self.problem.column_scales)
+        bound = np.inf if config.clip is None else config.clip
+        return columns.sub_(mean).div_(scale).clamp_(-bound, bound)
 
     def _columns(self, columns: IntArray, number: int) -> Tensor:
         """Columns (n, J), samples in the order of a round."""
         if self._resident is None:
             return self._tensor(self.inputs(columns, self.problem.rounds[number].rows))
-        chosen = self._resident[self._tensor(columns.astype(np.int64))]
-        return chosen[:, self._rounds[number].rows]
+        return self._resident[number][self._tensor(columns.astype(np.int64))]
 
-    def _stack(self, number: int, selected: IntArray, n_new: int) -> LayerStack:
-        """What all candidates of a step have in common in one round."""
-        import torch
+    def _regressions(self, number: int, selected: IntArray) -> FoldRegressions:
+        """The linear parts' regressions on the selection, in one round."""
+        from ngp.compute.regressions import FoldRegressions
 
+        each, penalties = self._rounds[number], self.penalties(len(selected))
+        data = self._columns(selected, number), each.targets, each.weights, self.problem.rounds[number].segments
+        return FoldRegressions(*data, ridge=penalties.linear_ridge, centred=penalties.intercept)
+
+    def _layers(self, n_selected: int, n_slots: int) -> tuple[FloatArray, FloatArray]:
+        """Random weights of so many slots, (D, n_slots, H), not yet scaled, and biases, (D, H)."""
+        config, numbers = self.config, [(draw, n_selected, 0) for draw in range(self.config.n_draws)]
+        weights = [draw_weights(self.seed, each, n_slots, config.n_units, config.distribution) for each in numbers]
+        return np.array(weights), np.array([self.layer(each, 0, config.n_units)[1] for each in numbers])
+
+    def _stack_class(self, n_folds: int) -> type[LayerStack]:
+        """The kernels where they can do it, plain operations elsewhere."""
         from ngp.compute.scoring_gpu import LayerStack
 
-        config, n_slots = self.config, len(selected) + n_new
-        layers = [self.layer((draw, len(selected), 0), n_slots, config.n_units) for draw in range(config.n_draws)]
-        return LayerStack(
-            self._columns(selected, number),
-            self._rounds[number].targets,
-            self._rounds[number].weights,
-            self.problem.rounds[number].segments,
-            self._tensor(np.array([weights for weights, _ in layers])),
-            self._tensor(np.array([biases for _, biases in layers])),
-            self.penalties(len(selected)),
+        if self.gpu == "cpu" or self.dtype != np.float32 or find_spec("triton") is None:
+            return LayerStack
+        from ngp.compute.scoring_fused import FusedStack, fits
+
+        return FusedStack if fits(self.config.n_units, self.problem.n_outputs, n_folds) else LayerStack
+
+    def _stack(
+        self, number: int, regressions: FoldRegressions, layers: tuple[FloatArray, FloatArray], n_new: int
+    ) -> LayerStack:
+        """What all candidates of a step that add equally many columns have in common in one round."""
+        import torch
+
+        n_slots = len(regressions.selected) + n_new
+        weights = layers[0][:, :n_slots]
+        if self.config.standardize and n_slots:
+            weights = weights / np.sqrt(n_slots)
+        return self._stack_class(self.problem.rounds[number].n_folds)(
+            regressions,
+            self._tensor(weights),
+            self._tensor(layers[1]),
+            self.penalties(len(regressions.selected)),
             getattr(torch, self.dtype.name),
+            self._rounds[number].weighted,
         )
 
     def _part_losses(self, number: int, predictions: Tensor) -> FloatArray:
@@ -143,16 +192,17 @@ class SSFNGpuScorer(SSFNScorer):
         mean, scale = self.target_scales
         if self.problem.loss != "squared_error":
             fold, values = self.problem.rounds[number], predictions.mT.double().cpu().numpy() * scale + mean
+            values = np.pad(values, ((0, 0), (int(fold.segments[1]), 0), (0, 0)))
             return fold.part_losses(self.problem.row_losses(values, fold.rows), self.problem.weights)
-        errors = predictions.double() - self._rounds[number].targets
+        errors = predictions.double() - self._rounds[number].targets[:, -predictions.shape[2] :]
         means: FloatArray = (errors.square_().mean(dim=1) @ self._rounds[number].shares).cpu().numpy()
         return means * scale**2
 
 
 def _row_shares(fold: Round, weights: FloatArray) -> FloatArray:
-    """Share of each row in the mean loss of each part, (J, n_parts)."""
+    """Share of each row that doesn't always train in the mean loss of each part, (n_judged, n_parts)."""
     totals, judged = fold.part_weights(weights), np.arange(fold.parts[0], fold.parts[-1])
     part = np.searchsorted(fold.parts, judged, side="right") - 1
-    shares = np.zeros((len(fold.rows), len(totals)))
-    shares[judged, part] = weights[fold.rows[judged]] / np.where(totals > 0, totals, 1)[part]
+    shares = np.zeros((len(judged), len(totals)))
+    shares[np.arange(len(judged)), part] = weights[fold.rows[judged]] / np.where(totals > 0, totals, 1)[part]
     return shares
