@@ -5,9 +5,8 @@ The same networks as in `ngp.compute.scoring_gpu`, whose plain operations are th
 the linear units of a fold are zero on the samples that it judges, so that one Gram matrix for each piece of the
 samples holds the normal equations of all folds.
 
-With `ROUND`, rows are rounded to TF32's eleven digits (binary) in the same way wherever they are used, in training and
-in prediction. So products of them are exact, and the network that is solved for is one with slightly rounded units,
-not a rounded solution.
+Products of rows are taken apart into three of eleven binary digits each (PRECISION "tf32x3"), which the matrix units
+multiply faster than the others multiply single precision, and no less precisely.
 """
 
 from __future__ import annotations
@@ -16,12 +15,6 @@ import triton
 import triton.language as tl
 
 __all__ = ["add_predictions", "find_shifts", "solve_systems", "sum_grams"]
-
-
-@triton.jit
-def _tf32(x):  # type: ignore[no-untyped-def]
-    """The nearest number of eleven binary digits."""
-    return ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -44,12 +37,11 @@ def _units(  # type: ignore[no-untyped-def]
 @triton.jit
 def _shifted(  # type: ignore[no-untyped-def]
     base, slots, columns, shift, row, known, n_units, n_new, n_rows,
-    UNITS: tl.constexpr, UNIT_NORM: tl.constexpr, ROUND: tl.constexpr,
+    UNITS: tl.constexpr, UNIT_NORM: tl.constexpr,
 ):  # fmt: skip
     """Hidden units (UNITS, rows); zero beyond the real ones."""
     z = _units(base, slots, columns, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM) - shift[:, None]
-    z = tl.where((tl.arange(0, UNITS) < n_units)[:, None] & known[None, :], z, 0.0)
-    return _tf32(z) if ROUND else z
+    return tl.where((tl.arange(0, UNITS) < n_units)[:, None] & known[None, :], z, 0.0)
 
 
 @triton.jit
@@ -61,7 +53,7 @@ def _fold_of(lane, n_outputs):  # type: ignore[no-untyped-def]
 @triton.jit
 def _tail(  # type: ignore[no-untyped-def]
     shared, slopes, offsets, rest, row, known, n_outputs, n_rest, per_fold, n_rows,
-    TAIL: tl.constexpr, ROUND: tl.constexpr,
+    TAIL: tl.constexpr,
 ):  # fmt: skip
     """The rest of the rows (TAIL, rows): 1, targets, and relu(shared + slope * rest - offset).
 
@@ -76,8 +68,7 @@ def _tail(  # type: ignore[no-untyped-def]
     x = tl.load(rest + at[:, None] * n_rows + row[None, :], mask=mask & found[:, None], other=0.0)
     y = value + tl.load(slopes + lane)[:, None] * x - tl.load(offsets + lane)[:, None]
     y = tl.where(linear[:, None], tl.maximum(y, 0.0, propagate_nan=tl.PropagateNan.ALL), value)
-    y = tl.where(mask, y, 0.0)
-    return _tf32(y) if ROUND else y
+    return tl.where(mask, y, 0.0)
 
 
 @triton.jit
@@ -100,7 +91,7 @@ def sum_grams(  # type: ignore[no-untyped-def]
     base, slots, columns, shifts, shared, slopes, offsets, rest, weights, pieces, grams,
     n_units, n_new, n_rows, n_outputs, n_rest, per_fold, n_pieces,
     UNITS: tl.constexpr, TAIL: tl.constexpr, ROWS: tl.constexpr, UNIT_NORM: tl.constexpr, WEIGHTED: tl.constexpr,
-    ROUND: tl.constexpr, PRECISION: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gram matrices of the rows, (n_candidates, n_pieces, UNITS + TAIL, UNITS + TAIL), their lower left half."""
     candidate, piece = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -119,8 +110,8 @@ def sum_grams(  # type: ignore[no-untyped-def]
     for start in range(first, last, ROWS):
         row = start + tl.arange(0, ROWS)
         known = row < last
-        u = _shifted(base, slots, columns, shift, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM, ROUND)
-        t = _tail(shared, slopes, offsets, rest, row, known, n_outputs, n_rest, per_fold, n_rows, TAIL, ROUND)
+        u = _shifted(base, slots, columns, shift, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM)
+        t = _tail(shared, slopes, offsets, rest, row, known, n_outputs, n_rest, per_fold, n_rows, TAIL)
         t = tl.where(trains, t, 0.0)
         other_u, other_t = u, t
         if WEIGHTED:
@@ -166,81 +157,92 @@ def _entries(total, part, at, mask, HOLD_OUT: tl.constexpr):  # type: ignore[no-
 
 
 @triton.jit
-def solve_systems(  # type: ignore[no-untyped-def]
-    totals, parts, lanes, scratch, solutions, failed, n_folds, n_outputs, width, target, one, ridge, rounding,
-    SIZE: tl.constexpr, BLOCKS: tl.constexpr, BLOCK: tl.constexpr, OUTPUTS: tl.constexpr, HOLD_OUT: tl.constexpr,
+def _eliminate(  # type: ignore[no-untyped-def]
+    j, totals, parts, lanes, scratch, n_rows, n_outputs, width, target, one, ridge, rounding,
+    TOP: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, OUTPUTS: tl.constexpr, HOLD_OUT: tl.constexpr,
     PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Block j of the factor's columns, its rows from TOP on; returns whether all of its pivots are sound."""
+    place, output = tl.arange(0, BLOCK), tl.arange(0, OUTPUTS)
+    column = j * BLOCK + place
+    lane = tl.load(lanes + column)
+    real, real_output = (lane >= 0)[None, :], (output < n_outputs)[:, None]
+    higher, lower = tl.maximum(lane[:, None], lane[None, :]), tl.minimum(lane[:, None], lane[None, :])
+    block = _entries(totals, parts, higher * width + lower, real & (lane >= 0)[:, None], HOLD_OUT)
+    added = tl.where(lane < 0, 1.0, tl.where(lane == one, 0.0, ridge))
+    block += tl.where(place[:, None] == place[None, :], added[None, :], 0.0)
+    row = TOP + tl.arange(0, SIZE - TOP)
+    below = ((row >= (j + 1) * BLOCK) & (row < n_rows))[:, None]
+    row_lane = tl.load(lanes + row)[:, None]
+    panel = _entries(totals, parts, row_lane * width + lane[None, :], below & (row_lane >= 0) & real, HOLD_OUT)
+    goal = _entries(totals, parts, (target + output)[:, None] * width + lane[None, :], real_output & real, HOLD_OUT)
+    goals = scratch + (SIZE + output)[:, None] * SIZE
+    for i in range(j):
+        before = (i * BLOCK + place)[None, :]
+        mine = tl.trans(tl.load(scratch + column[:, None] * SIZE + before))
+        theirs = tl.load(scratch + row[:, None] * SIZE + before, mask=below, other=0.0)
+        block -= tl.dot(tl.trans(mine), mine, input_precision=PRECISION)
+        panel -= tl.dot(theirs, mine, input_precision=PRECISION)
+        goal -= tl.dot(tl.load(goals + before), mine, input_precision=PRECISION)
+    floor = rounding * tl.load(totals + lane * (width + 1), mask=lane >= 0, other=0.0)
+    inverse, sound = _factored(block, floor, BLOCK)
+    panel = tl.dot(panel, tl.trans(inverse), input_precision=PRECISION)
+    goal = tl.dot(goal, tl.trans(inverse), input_precision=PRECISION)
+    tl.store(scratch + column[:, None] * SIZE + column[None, :], inverse)
+    tl.store(scratch + row[:, None] * SIZE + column[None, :], panel, mask=below)
+    tl.store(goals + column[None, :], goal)
+    tl.debug_barrier()
+    return sound
+
+
+@triton.jit
+def solve_systems(  # type: ignore[no-untyped-def]
+    totals, parts, lanes, scratch, solutions, failed, n_folds, n_blocks, n_outputs, width, target, one, ridge, rounding,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr, OUTPUTS: tl.constexpr, HOLD_OUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Ridge solutions of every fold's normal equations, by a blocked Cholesky factorisation.
 
-    `lanes` names the lane of each unknown of a fold, -1 beyond the last; `scratch` holds the factor, its diagonal blocks
-    inverted, and the right-hand sides below it.
+    `lanes` names the lane of each unknown of a fold, -1 beyond the last; `scratch` holds the factor, its diagonal
+    blocks inverted, and the right-hand sides below it.
     """
     candidate, fold = tl.program_id(0).to(tl.int64), tl.program_id(1)
     totals += candidate * width * width
     parts += (candidate * n_folds + fold) * width * width
     lanes += fold * SIZE
     scratch += (candidate * n_folds + fold) * (SIZE + OUTPUTS) * SIZE
+    HALF: tl.constexpr = SIZE // 2
+    n_rows = n_blocks * BLOCK
+    sound = 1
+    # Once the diagonal has passed the upper half of the rows, that has no more to say.
+    for j in range(tl.minimum(HALF // BLOCK - 1, n_blocks)):
+        sound &= _eliminate(
+            j, totals, parts, lanes, scratch, n_rows, n_outputs, width, target, one, ridge, rounding,
+            0, SIZE, BLOCK, OUTPUTS, HOLD_OUT, PRECISION,
+        )  # fmt: skip
+    for j in range(tl.minimum(HALF // BLOCK - 1, n_blocks), n_blocks):
+        sound &= _eliminate(
+            j, totals, parts, lanes, scratch, n_rows, n_outputs, width, target, one, ridge, rounding,
+            HALF, SIZE, BLOCK, OUTPUTS, HOLD_OUT, PRECISION,
+        )  # fmt: skip
+    tl.store(failed + candidate * n_folds + fold, 1 - sound)
     place, output = tl.arange(0, BLOCK), tl.arange(0, OUTPUTS)
-    down, right = place[:, None], place[None, :]
-    real_output = (output < n_outputs)[:, None]
-    known_right = scratch + (SIZE + output)[:, None] * SIZE
-    all_sound = 1
-    for j in tl.static_range(BLOCKS):
-        # The diagonal block: its rows, less what the blocks before it say, factored and inverted.
+    goals = scratch + (SIZE + output)[:, None] * SIZE
+    solutions += ((candidate * n_folds + fold) * n_outputs + output[:, None]) * width
+    for back in range(n_blocks):
+        j = n_blocks - 1 - back
         column = j * BLOCK + place
-        lane = tl.load(lanes + column)
-        real = (lane >= 0)[None, :]
-        higher, lower = tl.maximum(lane[:, None], lane[None, :]), tl.minimum(lane[:, None], lane[None, :])
-        block = _entries(totals, parts, higher * width + lower, real & (lane >= 0)[:, None], HOLD_OUT)
-        added = tl.where(lane < 0, 1.0, tl.where(lane == one, 0.0, ridge))
-        block += tl.where(down == right, added[None, :], 0.0)
-        goal = _entries(totals, parts, (target + output)[:, None] * width + lane[None, :], real_output & real, HOLD_OUT)
-        for i in tl.static_range(j):
-            before = (i * BLOCK + place)[None, :]
-            mine = tl.trans(tl.load(scratch + column[:, None] * SIZE + before))
-            block -= tl.dot(tl.trans(mine), mine, input_precision=PRECISION)
-            goal -= tl.dot(tl.load(known_right + before), mine, input_precision=PRECISION)
-        floor = rounding * tl.load(totals + lane * (width + 1), mask=lane >= 0, other=0.0)
-        inverse, sound = _factored(block, floor, BLOCK)
-        all_sound = all_sound & sound
-        goal = tl.dot(goal, tl.trans(inverse), input_precision=PRECISION)
-        tl.store(scratch + column[:, None] * SIZE + column[None, :], inverse)
-        tl.store(known_right + column[None, :], goal)
-        # What is below it; the upper half of all rows has nothing more to say once the diagonal has passed it.
-        if j + 1 < BLOCKS:
-            TOP: tl.constexpr = SIZE // 2 if (j + 1) * BLOCK >= SIZE // 2 else 0
-            row = TOP + tl.arange(0, SIZE - TOP)
-            row_lane = tl.load(lanes + row)
-            useful = (row >= (j + 1) * BLOCK) & (row < BLOCKS * BLOCK)
-            panel = _entries(
-                totals, parts, row_lane[:, None] * width + lane[None, :], (useful & (row_lane >= 0))[:, None] & real,
-                HOLD_OUT,
-            )  # fmt: skip
-            for i in tl.static_range(j):
-                before = (i * BLOCK + place)[None, :]
-                mine = tl.trans(tl.load(scratch + column[:, None] * SIZE + before))
-                theirs = tl.load(scratch + row[:, None] * SIZE + before, mask=useful[:, None], other=0.0)
-                panel -= tl.dot(theirs, mine, input_precision=PRECISION)
-            panel = tl.dot(panel, tl.trans(inverse), input_precision=PRECISION)
-            tl.store(scratch + row[:, None] * SIZE + column[None, :], panel, mask=useful[:, None])
-        tl.debug_barrier()
-    for j in tl.static_range(BLOCKS - 1, -1, -1):
-        column = j * BLOCK + place
-        goal = tl.load(known_right + column[None, :])
-        for i in tl.static_range(j + 1, BLOCKS):
+        goal = tl.load(goals + column[None, :])
+        for i in range(j + 1, n_blocks):
             after = i * BLOCK + place
             factor = tl.load(scratch + after[:, None] * SIZE + column[None, :])
-            goal -= tl.dot(tl.load(known_right + after[None, :]), factor, input_precision=PRECISION)
+            goal -= tl.dot(tl.load(goals + after[None, :]), factor, input_precision=PRECISION)
         inverse = tl.load(scratch + column[:, None] * SIZE + column[None, :])
         goal = tl.dot(goal, inverse, input_precision=PRECISION)
         tl.debug_barrier()  # all has been read before anything is written
-        tl.store(known_right + column[None, :], goal)
-        lane = tl.load(lanes + column)
-        out = (candidate * n_folds + fold) * n_outputs + output[:, None]
-        tl.store(solutions + out * width + lane[None, :], goal, mask=real_output & (lane >= 0)[None, :])
+        tl.store(goals + column[None, :], goal)
+        lane = tl.load(lanes + column)[None, :]
+        tl.store(solutions + lane, goal, mask=(output < n_outputs)[:, None] & (lane >= 0))
         tl.debug_barrier()
-    tl.store(failed + candidate * n_folds + fold, 1 - all_sound)
 
 
 @triton.jit
@@ -248,7 +250,7 @@ def add_predictions(  # type: ignore[no-untyped-def]
     base, slots, columns, shifts, shared, slopes, offsets, rest, pieces, solutions, out,
     n_units, n_new, n_rows, n_outputs, n_rest, per_fold, n_folds, n_judged, share,
     UNITS: tl.constexpr, TAIL: tl.constexpr, ROWS: tl.constexpr, OUTPUTS: tl.constexpr, UNIT_NORM: tl.constexpr,
-    ROUND: tl.constexpr, PRECISION: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Add a share of the predictions of samples that judge to `out`, (n_candidates, n_outputs, n_judged)."""
     candidate, piece = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -268,8 +270,8 @@ def add_predictions(  # type: ignore[no-untyped-def]
     for start in range(first, last, ROWS):
         row = start + tl.arange(0, ROWS)
         known = row < last
-        u = _shifted(base, slots, columns, shift, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM, ROUND)
-        t = _tail(shared, slopes, offsets, rest, row, known, n_outputs, n_rest, per_fold, n_rows, TAIL, ROUND)
+        u = _shifted(base, slots, columns, shift, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM)
+        t = _tail(shared, slopes, offsets, rest, row, known, n_outputs, n_rest, per_fold, n_rows, TAIL)
         if OUTPUTS == 1:
             y = tl.sum(u * tl.trans(unit_weights), axis=0) + tl.sum(t * tl.trans(tail_weights), axis=0)
             y = y[None, :]

@@ -28,9 +28,9 @@ NO_FOLD = -2
 # Samples that one program sums up: single precision isn't asked for more.
 PIECE_ROWS = 4096
 # How the kernels cut their work up, as measured on an H200.
-GRAM = {"ROWS": 64, "num_warps": 4, "num_stages": 1}
-SOLVE = {"BLOCK": 16, "num_warps": 2, "PRECISION": "tf32x3"}
-PREDICT = {"ROWS": 64, "num_warps": 4, "num_stages": 1, "PRECISION": "tf32x3"}
+GRAM = {"ROWS": 32, "num_warps": 8, "num_stages": 1}
+SOLVE = {"BLOCK": 16, "num_warps": 1}
+PREDICT = {"ROWS": 32, "num_warps": 4, "num_stages": 1}
 PRECISION = "tf32x3"
 
 
@@ -76,7 +76,7 @@ def _layout(n_units: int, n_outputs: int, intercept: bool, segments: tuple[int, 
     n_folds = len(segments) - 2
     n_unknowns, n_tail = n_units + intercept + 2 * n_outputs, 1 + n_outputs + 2 * n_outputs * n_folds
     units, tail, n_blocks = _padded(n_units), _padded(n_tail), -(-n_unknowns // SOLVE["BLOCK"])
-    size = _padded(n_blocks * SOLVE["BLOCK"])
+    size = max(2 * SOLVE["BLOCK"], _padded(n_blocks * SOLVE["BLOCK"]))
     lanes = np.full((n_folds, size), -1)
     lanes[:, :n_units] = np.arange(n_units)
     lanes[:, n_units : n_units + intercept] = units
@@ -101,15 +101,7 @@ def _cut(parts: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 @dataclass(frozen=True)
 class FusedStack(LayerStack):
-    """What the candidates of one step share in one round, on a CUDA device; layers are in single precision.
-
-    Attributes
-    ----------
-    rounded : bool
-        Whether rows are rounded to TF32, which the matrix units multiply many times faster; not with weights.
-    """
-
-    rounded: bool = False
+    """What the candidates of one step share in one round, on a CUDA device; layers are in single precision."""
 
     @cached_property
     def _layout(self) -> Layout:
@@ -184,7 +176,7 @@ class FusedStack(LayerStack):
     def _add_draw(self, columns: Tensor, tail: tuple[Tensor, Tensor, Tensor], draw: int, judged: Tensor) -> Tensor:
         """Add one draw's share of the predictions; returns where a system couldn't be solved."""
         n, m, n_samples = columns.shape
-        layout, device, rounded = self._layout, columns.device, self.rounded and not self.weighted
+        layout, device = self._layout, columns.device
         units, width, size, outputs = layout.units, layout.units + layout.tail, layout.size, _padded(len(self.targets))
         n_units, n_outputs, n_folds = self.random.shape[2], len(self.targets), len(self.folds)
         base, slots = self.base[draw], self.random[draw, self.n_selected :].float()
@@ -197,26 +189,26 @@ class FusedStack(LayerStack):
             )  # fmt: skip
         n_rest = tail[2].shape[1]
         linear = (n_outputs, n_rest, max(1, n_rest // n_folds))
-        shape = {"UNITS": units, "TAIL": layout.tail, "UNIT_NORM": self.penalties.unit_norm, "ROUND": rounded}
+        shape = {"UNITS": units, "TAIL": layout.tail, "UNIT_NORM": self.penalties.unit_norm}
         grams = torch.empty(n, len(layout.training), width, width, device=device)
         sum_grams[(n, len(layout.training))](
             *layer, shifts, self._shared_tail, *tail, self.regressions.weights.float(), layout.training, grams, *counted,
             *linear, len(layout.training), **shape, WEIGHTED=self.weighted,
-            PRECISION="tf32" if rounded else PRECISION, **GRAM,
+            PRECISION=PRECISION, **GRAM,
         )  # fmt: skip
         totals, parts = _totals_and_parts(grams, layout.counts)
         scratch = torch.empty(n, n_folds, size + outputs, size, device=device)
         solutions = torch.zeros(n, n_folds, n_outputs, width, device=device)
         failed = torch.empty(n, n_folds, dtype=torch.int32, device=device)
         solve_systems[(n, n_folds)](
-            totals, parts, layout.lanes, scratch, solutions, failed, n_folds, n_outputs, width, units + 1,
+            totals, parts, layout.lanes, scratch, solutions, failed, n_folds, layout.n_blocks, n_outputs, width, units + 1,
             units if self.penalties.intercept else -2, self.penalties.ridge, 8 * torch.finfo(torch.float32).eps,
-            SIZE=size, BLOCKS=layout.n_blocks, OUTPUTS=outputs, HOLD_OUT=n_folds == 1, **SOLVE,
+            SIZE=size, OUTPUTS=outputs, HOLD_OUT=n_folds == 1, PRECISION=PRECISION, **SOLVE,
         )  # fmt: skip
         add_predictions[(n, len(layout.judging))](
             *layer, shifts, self._shared_tail, *tail, layout.judging, solutions, judged, *counted, *linear, n_folds,
             judged.shape[2], 1 / len(self.random), **shape, OUTPUTS=1 if n_outputs == 1 else outputs,
-            **PREDICT,
+            PRECISION=PRECISION, **PREDICT,
         )  # fmt: skip
         return failed.any(dim=1)
 
