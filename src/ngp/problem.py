@@ -21,8 +21,9 @@ __all__ = ["Problem", "code_targets", "detect_task", "make_problem", "resolve_sc
 
 # Whole numbers with at most this many different values are taken for classes.
 MOST_CLASSES_BY_GUESS = 20
-# Columns that are looked at together when X is scanned: enough to be quick, few enough to need little memory.
+# Columns and rows that are looked at together when X is scanned: enough to be quick, few enough to need little memory.
 SCAN_COLUMNS = 256
+SCAN_ROWS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +75,19 @@ class Problem:
 
     def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns of X as rows of a new double array, so that the samples are contiguous."""
+        X = self.X
+        if isinstance(rows, slice):
+            X, rows = X[rows], None
+        elif len(rows):  # only what lies between the first and the last row is looked at
+            first = int(rows.min())
+            X, rows = X[first : int(rows.max()) + 1], rows - first
         start, stop = (indices[0], indices[-1] + 1) if len(indices) else (0, 0)
         if stop - start == len(indices) and (np.diff(indices) == 1).all():
-            taken = self.X[:, start:stop]  # neighbours: much quicker than picking them one by one
+            taken = X[:, start:stop]  # neighbours: much quicker than picking them one by one
         else:
-            taken = self.X[:, indices]
+            taken = X[:, indices]
         values = np.array(taken.T, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
-        return values if isinstance(rows, slice) else np.take(values, rows, axis=1)
+        return values if rows is None else np.take(values, rows, axis=1)
 
     def only(self, columns: IntArray) -> Problem:
         """The problem with a few columns alone, numbered anew: small enough to travel to another process."""
@@ -117,15 +124,20 @@ class Problem:
             trains[part.rows if part.n_folds > 1 else part.training(0)] = True
         weights = np.where(trains, self.weights, 0)
         weights = weights / weights.sum()
-        mean, deviation = np.zeros(self.n_columns), np.zeros(self.n_columns)
-        for start in range(0, self.n_columns, SCAN_COLUMNS):
-            chunk = np.arange(start, min(start + SCAN_COLUMNS, self.n_columns))
-            values = self.columns(chunk)
-            mean[chunk] = (values * weights).sum(axis=1)
-            values -= mean[chunk, None]
-            spread = np.sqrt((np.square(values, out=values) * weights).sum(axis=1))
-            deviation[chunk] = np.where(spread > 1e-10 * np.abs(mean[chunk]), spread, 0)
-        return mean, deviation
+        mean, variance = np.zeros(self.n_columns), np.zeros(self.n_columns)
+        for chunk, rows in self._scan():
+            mean[chunk] += (self.columns(chunk, rows) * weights[rows]).sum(axis=1)
+        for chunk, rows in self._scan():
+            values = self.columns(chunk, rows) - mean[chunk, None]
+            variance[chunk] += (np.square(values, out=values) * weights[rows]).sum(axis=1)
+        spread = np.sqrt(variance)
+        return mean, np.where(spread > 1e-10 * np.abs(mean), spread, 0)
+
+    def _scan(self) -> Iterator[tuple[IntArray, slice]]:
+        """Go through all of X, some columns and some rows at a time."""
+        for first in range(0, len(self.X), SCAN_ROWS):
+            for start in range(0, self.n_columns, SCAN_COLUMNS):
+                yield np.arange(start, min(start + SCAN_COLUMNS, self.n_columns)), slice(first, first + SCAN_ROWS)
 
     @cached_property
     def varies(self) -> BoolArray:

@@ -12,8 +12,7 @@ from layer_cases import CASES, Case, draw, losses, plain_predictions, segment_bo
 from layer_tasks import DTYPES, make_case
 from threadpoolctl import threadpool_limits
 
-from ngp.compute import scoring
-from ngp.compute.scoring import LayerTask, LinearFit, score_blocks, score_chunk, segment_moments
+from ngp.compute.scoring import LayerTask, LinearFit, score_blocks, segment_moments
 
 Blocked = Callable[[bool], Iterator[tuple[LayerTask, Any]]]
 

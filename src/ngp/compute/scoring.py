@@ -77,6 +77,9 @@ def gather_columns(
     array([[2.5, 0. ], [2. , 0. ]])
     """
     out = np.empty((len(columns), len(rows)))
+    if len(rows):  # only what lies between the first and the last row is looked at
+        first = int(rows.min())
+        X, rows = X[first : int(rows.max()) + 1], rows - first
     compiled = X.dtype in (np.float32, np.float64) and X.dtype.isnative
     gather = _kernels.gather if compiled else fallback.gather
     gather(X, np.asarray(rows, np.int64), np.asarray(columns, np.int64), mean, scale, bound, out)
@@ -163,9 +166,7 @@ class LinearFit:
         arrays = means[:, :n_columns], inverse, fold_weight, slopes, intercepts
         return cls(*(np.ascontiguousarray(values) for values in arrays))
 
-    def state(
-        self, selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray
-    ) -> LinearState:
+    def state(self, selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray) -> LinearState:
         """Predictions and residuals of a block of rows; arguments as of `segment_moments`."""
         prediction = np.einsum("fkq,kj->fqj", self.slopes, selected, optimize=True) + self.intercepts[:, :, None]
         residual = weights * (targets.T - prediction)
