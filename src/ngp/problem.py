@@ -75,19 +75,17 @@ class Problem:
 
     def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns of X as rows of a new double array, so that the samples are contiguous."""
-        X = self.X
-        if isinstance(rows, slice):
-            X, rows = X[rows], None
-        elif len(rows):  # only what lies between the first and the last row is looked at
+        X, places = self.X[rows] if isinstance(rows, slice) else self.X, rows
+        if not isinstance(rows, slice) and len(rows):  # only what lies between the first and the last row is looked at
             first = int(rows.min())
-            X, rows = X[first : int(rows.max()) + 1], rows - first
+            X, places = X[first : int(rows.max()) + 1], rows - first
         start, stop = (indices[0], indices[-1] + 1) if len(indices) else (0, 0)
         if stop - start == len(indices) and (np.diff(indices) == 1).all():
             taken = X[:, start:stop]  # neighbours: much quicker than picking them one by one
         else:
             taken = X[:, indices]
         values = np.array(taken.T, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
-        return values if rows is None else np.take(values, rows, axis=1)
+        return values if isinstance(places, slice) else np.take(values, places, axis=1)
 
     def only(self, columns: IntArray) -> Problem:
         """The problem with a few columns alone, numbered anew: small enough to travel to another process."""
@@ -125,19 +123,25 @@ class Problem:
         weights = np.where(trains, self.weights, 0)
         weights = weights / weights.sum()
         mean, variance = np.zeros(self.n_columns), np.zeros(self.n_columns)
-        for chunk, rows in self._scan():
-            mean[chunk] += (self.columns(chunk, rows) * weights[rows]).sum(axis=1)
-        for chunk, rows in self._scan():
-            values = self.columns(chunk, rows) - mean[chunk, None]
-            variance[chunk] += (np.square(values, out=values) * weights[rows]).sum(axis=1)
-        spread = np.sqrt(variance)
-        return mean, np.where(spread > 1e-10 * np.abs(mean), spread, 0)
+        for start in range(0, self.n_columns, SCAN_COLUMNS):
+            chunk = np.arange(start, min(start + SCAN_COLUMNS, self.n_columns))
+            mean[chunk], variance[chunk] = self._scan(chunk, weights)
+        deviation = np.sqrt(variance)
+        return mean, np.where(deviation > 1e-10 * np.abs(mean), deviation, 0)
 
-    def _scan(self) -> Iterator[tuple[IntArray, slice]]:
-        """Go through all of X, some columns and some rows at a time."""
-        for first in range(0, len(self.X), SCAN_ROWS):
-            for start in range(0, self.n_columns, SCAN_COLUMNS):
-                yield np.arange(start, min(start + SCAN_COLUMNS, self.n_columns)), slice(first, first + SCAN_ROWS)
+    def _scan(self, chunk: IntArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of some columns, for weights that sum to one; a block of rows at a time."""
+        blocks = [slice(start, start + SCAN_ROWS) for start in range(0, len(self.X), SCAN_ROWS)]
+        blocks = [rows for rows in blocks if weights[rows].any()]
+        centre, first, second = (np.zeros(len(chunk)) for _ in range(3))
+        for rows in blocks:
+            values, share = self.columns(chunk, rows), weights[rows]
+            if rows is blocks[0]:  # sums of squares lose no digits where they are taken near the means
+                centre = (values * share).sum(axis=1) / share.sum()
+            values -= centre[:, None]
+            first += (values * share).sum(axis=1)
+            second += (np.square(values, out=values) * share).sum(axis=1)
+        return centre + first, np.maximum(second - first**2, 0)
 
     @cached_property
     def varies(self) -> BoolArray:

@@ -31,10 +31,13 @@ __all__ = ["SSFNPredictor", "SSFNScorer"]
 FEWEST_NUMBERS = 2**13
 CHUNK_NUMBERS = 2**18
 CHUNKS_PER_JOB = 32
-# More rows than these are worked on in blocks. What a chunk of candidates keeps from block to block takes so many bytes.
+# More rows than these are worked on in blocks; from one to the next, a chunk of candidates keeps so many bytes.
 BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
 LONG_CHUNKS_PER_JOB = 4
+# Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
+LAYER_NUMBERS = 2**21
+PREDICTED_ROWS = 2**13
 # Sizes of the final predictor that are tried: multiples of the scored one's width and ridge, as long as training one
 # layer takes no more operations than this.
 WIDTH_FACTORS = (1, 4, 16, 32)
@@ -159,14 +162,31 @@ class SSFNScorer:
         self, selected: IntArray, rows: IntArray, width: int, n_draws: int, ridges: Sequence[float]
     ) -> list[tuple[Network, ...]]:
         """Networks on some rows: for each ridge one network a draw."""
-        data = self.inputs(selected, rows).T, self.scaled_targets(rows), self.problem.weights[rows]
         layers = [self.layer((draw, REFIT_LAYER, 0), len(selected), width) for draw in range(n_draws)]
         penalties = self.penalties(len(selected))
+        if len(rows) > max(BLOCK_ROWS, width):
+            pieces = self._pieces(np.sort(rows), width)
+            paths = [
+                Network.train_blocks(
+                    lambda: (self._data(selected, piece) for piece in pieces), *layer, penalties, ridges
+                )
+                for layer in layers
+            ]
+            return list(zip(*paths, strict=True))
+        data = self._data(selected, rows)
         if len(ridges) == 1:
             only = replace(penalties, ridge=ridges[0])
             return [tuple(Network.train(*data, *layer, only) for layer in layers)]
         paths = [Network.train_path(*data, *layer, penalties, ridges) for layer in layers]
         return list(zip(*paths, strict=True))
+
+    def _data(self, selected: IntArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Inputs (n_rows, n_inputs), targets and weights of some rows."""
+        return self.inputs(selected, rows).T, self.scaled_targets(rows), self.problem.weights[rows]
+
+    def _pieces(self, rows: IntArray, width: int) -> list[IntArray]:
+        """Rows cut into pieces whose layers take little memory."""
+        return np.array_split(rows, -(-len(rows) * width // LAYER_NUMBERS))
 
     def _refit_size(self, selected: IntArray) -> tuple[int, int, float]:
         """Width, number and ridge of the final predictor's layers."""
@@ -201,15 +221,17 @@ class SSFNScorer:
     ) -> FloatArray:
         """The same, summed over one split."""
         mean, scale = self.target_scales
-        inputs, weights = self.inputs(selected, test).T, self.problem.weights[test]
         by_mistakes = self.problem.classes is not None and self.problem.loss == "squared_error"
         sums = np.zeros((2, len(ridges)))
-        for i, networks in enumerate(self._train(selected, train, width, n_draws, ridges)):
-            outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
-            losses = self.problem.row_losses(outputs, test)
-            # Squared errors of indicators flatter small networks, which hardly dare to tell classes apart.
-            counts = mistakes(outputs, self.problem.targets[test]) if by_mistakes else losses
-            sums[:, i] = np.array([counts, losses]) @ weights
+        trained = self._train(selected, train, width, n_draws, ridges)
+        for rows in self._pieces(test, width):
+            inputs, weights = self.inputs(selected, rows).T, self.problem.weights[rows]
+            for i, networks in enumerate(trained):
+                outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
+                losses = self.problem.row_losses(outputs, rows)
+                # Squared errors of indicators flatter small networks, which hardly dare to tell classes apart.
+                counts = mistakes(outputs, self.problem.targets[rows]) if by_mistakes else losses
+                sums[:, i] += np.array([counts, losses]) @ weights
         return sums
 
     @cached_property
@@ -235,6 +257,11 @@ class SSFNPredictor:
 
     def predict(self, X: AnyArray) -> FloatArray:
         """Coded targets of shape (n_samples, n_outputs)."""
-        inputs = self.reader(X)
-        outputs: FloatArray = np.mean([network.predict(inputs) for network in self.networks], axis=0)
-        return outputs * self.target_scale + self.target_mean
+        outputs = np.empty((len(X), len(self.target_mean)))
+        for start in range(0, len(X), PREDICTED_ROWS):
+            some = slice(start, start + PREDICTED_ROWS)
+            inputs = self.reader(X[some])
+            outputs[some] = np.mean([network.predict(inputs) for network in self.networks], axis=0)
+        outputs *= self.target_scale
+        outputs += self.target_mean
+        return outputs
