@@ -12,7 +12,8 @@ from layer_cases import CASES, Case, draw, losses, plain_predictions, segment_bo
 from layer_tasks import DTYPES, make_case
 from threadpoolctl import threadpool_limits
 
-from ngp.compute.scoring import LayerTask, LinearFit, score_blocks, segment_moments
+from ngp.compute import fallback, scoring
+from ngp.compute.scoring import LayerTask, LinearFit, score_blocks, score_chunk, segment_moments
 
 Blocked = Callable[[bool], Iterator[tuple[LayerTask, Any]]]
 
@@ -73,3 +74,47 @@ def test_blocked_numpy_twin_equals_plain_loop(name: str) -> None:
     case = CASES[name]
     predictions = blocked_predictions(case, *make_case(case), n_blocks=3)
     np.testing.assert_allclose(losses(predictions, case), losses(plain_predictions(case), case), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_number_of_blocks_gives_the_same_numbers(dtype: str) -> None:
+    case = Case(n_rows=700, n_units=33, n_draws=2, n_outputs=3, weights="real")
+    task, columns = make_case(case, dtype)
+    whole = score_chunk(task, columns)
+    for n_blocks in (1, 2, 7, 90):
+        parts = blocked_predictions(case, task, columns, n_blocks)
+        np.testing.assert_allclose(parts, whole, atol=1e-10 if dtype == "float64" else 2e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("own_base", [False, True])
+def test_chunks_never_matter(own_base: bool, dtype: str, instruction_set: str) -> None:
+    case = Case(
+        n_rows=1500, n_units=100, n_candidates=7, own_base=own_base, n_draws=2
+    )  # rows enough for groups of four
+    task, columns = make_case(case, dtype, instruction_set)
+    whole = blocked_predictions(case, task, columns, n_blocks=2)
+    for size in (1, 3):
+        for start in range(0, len(columns), size):
+            some = slice(start, start + size)
+            own = replace(task, base=task.base[some]) if own_base else task
+            assert np.array_equal(blocked_predictions(case, own, columns[some], n_blocks=2), whole[some])
+
+
+def test_single_precision_holds_over_many_rows() -> None:
+    case = Case(n_rows=200_000, n_units=60, n_selected=1, ridge=0.01, noise=0.01, n_candidates=2)
+    exact = losses(score_chunk(*make_case(case)), case)
+    task, columns = make_case(case, "float32")
+    np.testing.assert_allclose(losses(blocked_predictions(case, task, columns, 12), case), exact, rtol=5e-7)
+    # Sums that are kept in single precision would be noticed.
+    assert np.abs(losses(score_chunk(task, columns), case) / exact - 1).max() > 5e-7
+
+
+def test_a_state_of_other_sizes_is_refused() -> None:
+    if scoring._kernels is fallback:
+        pytest.skip("the compiled module isn't built")
+    (task, columns), (_, more) = make_case(Case()), make_case(Case(n_candidates=4))
+    state = scoring._kernels.make_state(*scoring._sizes(task, columns))
+    for other in (bytearray(3), b"", state):
+        with pytest.raises(ValueError, match="state must come from make_state, called with the same sizes"):
+            scoring._call(task, more, fallback.Phase.LINEAR_SUMS, other, np.zeros(0))

@@ -119,8 +119,12 @@ static PyObject *score(PyObject *module, PyObject *args)
                           &lin->ridge, &t.norm_bound, &t.phases, &state))
         return NULL;
     t.blocked = state != Py_None;
-    if (t.blocked && !(t.state = PyByteArray_AsString(state)))
-        return NULL;
+    if (t.blocked) {
+        const size_t bytes = t.n_candidates * (single ? kept_f32 : kept_f64)(&t);
+        if (!PyObject_TypeCheck(state, &PyByteArray_Type) || (size_t)PyByteArray_Size(state) != bytes)
+            return PyErr_Format(PyExc_ValueError, "state must come from make_state, called with the same sizes");
+        t.state = PyByteArray_AsString(state);
+    }
     if (PyTuple_Size(arrays) != N_ARRAYS)
         return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_ARRAYS);
     Py_buffer view[N_ARRAYS];

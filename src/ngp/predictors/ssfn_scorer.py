@@ -36,8 +36,8 @@ BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
 LONG_CHUNKS_PER_JOB = 4
 # Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
-LAYER_NUMBERS = 2**21
-PREDICTED_ROWS = 2**13
+LAYER_NUMBERS = 2**18
+PREDICTED_ROWS = 2**12
 # Sizes of the final predictor that are tried: multiples of the scored one's width and ridge, as long as training one
 # layer takes no more operations than this.
 WIDTH_FACTORS = (1, 4, 16, 32)
