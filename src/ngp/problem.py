@@ -131,8 +131,8 @@ class Problem:
 
     def _scan(self, chunk: IntArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means and variances of some columns, for weights that sum to one; a block of rows at a time."""
-        blocks = [slice(start, start + SCAN_ROWS) for start in range(0, len(self.X), SCAN_ROWS)]
-        blocks = [rows for rows in blocks if weights[rows].any()]
+        starts = range(0, len(self.X), SCAN_ROWS)
+        blocks = [rows for start in starts if weights[rows := slice(start, start + SCAN_ROWS)].any()]
         centre, first, second = (np.zeros(len(chunk)) for _ in range(3))
         for rows in blocks:
             values, share = self.columns(chunk, rows), weights[rows]
