@@ -136,3 +136,18 @@ def test_mnist_reports_the_largest_selection_within_each_share(monkeypatch: pyte
     mnist = importlib.import_module("benchmarks.mnist")
     sizes = mnist.sizes_of([16 * k for k in range(1, 21)])
     assert sizes == {0.08: 48, 0.16: 112, 0.24: 176, 0.32: 240, 0.4: 304, 320 / 784: 320}
+
+
+def test_many_rows_are_fitted_in_a_process_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    many_rows = importlib.import_module("benchmarks.many_rows")
+    file = tmp_path / "many_rows.json"
+    sizes = ["--rows", "3000", "--columns", "8", "--selected", "2", "--peak-size", "64"]
+    many_rows.main([*sizes, "--json", str(file)])
+    results = json.loads(file.read_text())
+    assert len(results["fit"]["order"]) == len(results["fit"]["steps_seconds"]) == 2
+    assert set(results["fit"]["order"]) <= set(range(5))
+    assert results["share_of_peak"] > 0
+    assert "peak beside X" in capsys.readouterr().out

@@ -102,6 +102,25 @@ def test_memory_order_and_type_change_no_bit(dtype: Any) -> None:
         assert np.array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("rows", [1, 7, 49])
+def test_scales_from_blocks_of_rows(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = RNG.normal(size=(50, 6)) + np.array([0, 1e6, 3, 0, 0, 1e3])
+    values[:, 2] = 0.1
+    values[:, 3] += np.arange(50)  # the first block is far from the mean
+    weights = RNG.integers(0, 3, size=50) * 1.0
+    weights[:7] = 0
+    mean, deviation = problem_of(values, np.arange(50.0), sample_weight=weights).column_statistics
+    monkeypatch.setattr("ngp.problem.SCAN_ROWS", rows)
+    blocked = problem_of(values, np.arange(50.0), sample_weight=weights).column_statistics
+    np.testing.assert_allclose(blocked[0], mean, rtol=1e-14)
+    np.testing.assert_allclose(blocked[1], deviation, rtol=1e-11)
+    assert blocked[1][2] == 0
+    expected = np.average(values, axis=0, weights=weights)
+    np.testing.assert_allclose(blocked[0], expected, rtol=1e-13)
+    spread = np.sqrt(np.average((values - expected) ** 2, axis=0, weights=weights))
+    np.testing.assert_allclose(blocked[1], np.where(np.arange(6) == 2, 0, spread), rtol=1e-9)
+
+
 def test_columns_are_copies() -> None:
     X_before, problem = X.copy(), problem_of()
     problem.columns(np.arange(5))[:] = 0

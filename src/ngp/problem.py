@@ -21,8 +21,9 @@ __all__ = ["Problem", "code_targets", "detect_task", "make_problem", "resolve_sc
 
 # Whole numbers with at most this many different values are taken for classes.
 MOST_CLASSES_BY_GUESS = 20
-# Columns that are looked at together when X is scanned: enough to be quick, few enough to need little memory.
+# Columns and rows that are looked at together when X is scanned: enough to be quick, few enough to need little memory.
 SCAN_COLUMNS = 256
+SCAN_ROWS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +75,17 @@ class Problem:
 
     def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns of X as rows of a new double array, so that the samples are contiguous."""
+        X, places = self.X[rows] if isinstance(rows, slice) else self.X, rows
+        if not isinstance(rows, slice) and len(rows):  # only what lies between the first and the last row is looked at
+            first = int(rows.min())
+            X, places = X[first : int(rows.max()) + 1], rows - first
         start, stop = (indices[0], indices[-1] + 1) if len(indices) else (0, 0)
         if stop - start == len(indices) and (np.diff(indices) == 1).all():
-            taken = self.X[:, start:stop]  # neighbours: much quicker than picking them one by one
+            taken = X[:, start:stop]  # neighbours: much quicker than picking them one by one
         else:
-            taken = self.X[:, indices]
+            taken = X[:, indices]
         values = np.array(taken.T, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
-        return values if isinstance(rows, slice) else np.take(values, rows, axis=1)
+        return values if isinstance(places, slice) else np.take(values, places, axis=1)
 
     def only(self, columns: IntArray) -> Problem:
         """The problem with a few columns alone, numbered anew: small enough to travel to another process."""
@@ -117,15 +122,26 @@ class Problem:
             trains[part.rows if part.n_folds > 1 else part.training(0)] = True
         weights = np.where(trains, self.weights, 0)
         weights = weights / weights.sum()
-        mean, deviation = np.zeros(self.n_columns), np.zeros(self.n_columns)
+        mean, variance = np.zeros(self.n_columns), np.zeros(self.n_columns)
         for start in range(0, self.n_columns, SCAN_COLUMNS):
             chunk = np.arange(start, min(start + SCAN_COLUMNS, self.n_columns))
-            values = self.columns(chunk)
-            mean[chunk] = (values * weights).sum(axis=1)
-            values -= mean[chunk, None]
-            spread = np.sqrt((np.square(values, out=values) * weights).sum(axis=1))
-            deviation[chunk] = np.where(spread > 1e-10 * np.abs(mean[chunk]), spread, 0)
-        return mean, deviation
+            mean[chunk], variance[chunk] = self._scan(chunk, weights)
+        deviation = np.sqrt(variance)
+        return mean, np.where(deviation > 1e-10 * np.abs(mean), deviation, 0)
+
+    def _scan(self, chunk: IntArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of some columns, for weights that sum to one; a block of rows at a time."""
+        starts = range(0, len(self.X), SCAN_ROWS)
+        blocks = [rows for start in starts if weights[rows := slice(start, start + SCAN_ROWS)].any()]
+        centre, first, second = (np.zeros(len(chunk)) for _ in range(3))
+        for rows in blocks:
+            values, share = self.columns(chunk, rows), weights[rows]
+            if rows is blocks[0]:  # sums of squares lose no digits where they are taken near the means
+                centre = (values * share).sum(axis=1) / share.sum()
+            values -= centre[:, None]
+            first += (values * share).sum(axis=1)
+            second += (np.square(values, out=values) * share).sum(axis=1)
+        return centre + first, np.maximum(second - first**2, 0)
 
     @cached_property
     def varies(self) -> BoolArray:

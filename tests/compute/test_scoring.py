@@ -20,70 +20,22 @@ from layer_cases import (
     segment_bounds,
     tolerance,
 )
+from layer_tasks import DTYPES, make_case
 from threadpoolctl import threadpool_limits
 
-from ngp.compute import fallback, scoring
-from ngp.compute.layers import Penalties
-from ngp.compute.scoring import LayerTask, linear_state, score_chunk
+from ngp.compute import scoring
+from ngp.compute.scoring import score_chunk
 
 try:
     from ngp.compute import _kernels
 except ImportError:
     _kernels = None
 
-INSTRUCTION_SETS = ("avx512", "avx2", "plain")
-DTYPES = ("float64", "float32")
-
 
 @pytest.fixture(scope="module", autouse=True)
 def one_blas_thread() -> Iterator[None]:
     with threadpool_limits(1):  # more are slow on the small matrices of the plain loop
         yield
-
-
-@pytest.fixture(params=INSTRUCTION_SETS)
-def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
-    if _kernels is None:
-        pytest.skip("the compiled module isn't built")
-    in_use, _ = _kernels.use(request.param)
-    if in_use != request.param:
-        pytest.skip(f"this processor has no {request.param}")
-    yield in_use
-    _kernels.use("")
-
-
-@pytest.fixture
-def numpy_twin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "_kernels", fallback)
-
-
-def make_case(
-    case: Case, dtype: str = "float64", instruction_set: str = "", targets: Any = None
-) -> tuple[LayerTask, Any]:
-    """Switch to an instruction set and put a case into arrays for the scorer, padded for that set."""
-    numbers = draw(case)
-    targets = numbers["targets"] if targets is None else targets
-    selected, columns, R, weights = (numbers[name] for name in ("selected", "columns", "R", "weights"))
-    segments, k = segment_bounds(case), case.n_selected
-    projections = np.einsum("kj,dkh->djh", selected, R[:, :k]) + numbers["bias"]
-    slots = R[:, k:]
-    if case.own_base:
-        projections = projections + np.einsum("naj,dah->ndjh", columns, slots)
-        slots = slots[:, :0]
-    vector_bytes = scoring._kernels.use(instruction_set)[1]
-    padding = -case.n_units % max(1, vector_bytes // np.dtype(dtype).itemsize)
-    linear = linear_state(selected, targets, weights, segments, ridge=case.linear_ridge, centred=case.intercept)
-    task = LayerTask(
-        segments, weights, targets.astype(dtype),
-        pad(projections, padding, dtype), pad(slots, padding, dtype),
-        linear if case.linear else None, case.n_units,
-        Penalties(case.ridge, case.linear_ridge, case.norm_bound, case.intercept, case.unit_norm),
-    )  # fmt: skip
-    return task, columns
-
-
-def pad(array: Any, n: int, dtype: str) -> Any:
-    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, n)]).astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -58,8 +58,10 @@
 #include "_isa.h"
 
 typedef int (*Score)(const Task *);
+typedef size_t (*Kept)(const Task *);
 typedef int (*Train)(const Perceptron *);
 static Score score_f32 = score_f32_plain, score_f64 = score_f64_plain;
+static Kept kept_f32 = kept_bytes_f32_plain, kept_f64 = kept_bytes_f64_plain;
 static Train perceptron_f32 = perceptron_f32_plain, perceptron_f64 = perceptron_f64_plain;
 static const char *instruction_set = "plain";
 static int vector_bytes = 16;
@@ -73,18 +75,21 @@ static void choose(const char *wanted)
         && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
         && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("fma")) {
         score_f32 = score_f32_avx512, score_f64 = score_f64_avx512;
+        kept_f32 = kept_bytes_f32_avx512, kept_f64 = kept_bytes_f64_avx512;
         perceptron_f32 = perceptron_f32_avx512, perceptron_f64 = perceptron_f64_avx512;
         instruction_set = "avx512", vector_bytes = 64;
         return;
     }
     if ((any || !strcmp(wanted, "avx2")) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         score_f32 = score_f32_avx2, score_f64 = score_f64_avx2;
+        kept_f32 = kept_bytes_f32_avx2, kept_f64 = kept_bytes_f64_avx2;
         perceptron_f32 = perceptron_f32_avx2, perceptron_f64 = perceptron_f64_avx2;
         instruction_set = "avx2", vector_bytes = 32;
         return;
     }
 #endif
     score_f32 = score_f32_plain, score_f64 = score_f64_plain;
+    kept_f32 = kept_bytes_f32_plain, kept_f64 = kept_bytes_f64_plain;
     perceptron_f32 = perceptron_f32_plain, perceptron_f64 = perceptron_f64_plain;
     instruction_set = "plain", vector_bytes = 16;
 }
@@ -92,22 +97,34 @@ static void choose(const char *wanted)
 enum { SEGMENTS, SELECTED, MEANS, INVERSE, RESIDUAL, PREDICTION, WEIGHTS, FOLD_WEIGHT, COLUMNS, BASE,
        SLOT_WEIGHTS, TARGETS, OUT, N_ARRAYS };
 
-/* score(arrays, sizes, flags, ridge, linear_ridge, norm_bound): arrays in the order above, sizes
+/* score(arrays, sizes, flags, ridge, linear_ridge, norm_bound, phases, state): arrays in the order above, sizes
  * (n_rows, padded_rows, n_folds, n_outputs, n_selected, n_candidates, n_new, n_draws, n_hidden,
- * base_width, n_slots, base_stride), flags (centred, intercept, unit_norm, use_linear, weighted, single). */
+ * base_width, n_slots, base_stride), flags (centred, intercept, unit_norm, use_linear, weighted, single),
+ * phases as in _task.h, state as `make_state` made it, or None. */
+#define SIZES "(llllllllllll)(pppppp)"
+#define SIZES_OF(t, single)                                                                                     \
+    &(t).linear.n_rows, &(t).linear.padded_rows, &(t).linear.n_folds, &(t).linear.n_outputs,                    \
+        &(t).linear.n_selected, &(t).n_candidates, &(t).n_new, &(t).n_draws, &(t).n_hidden, &(t).base_width,    \
+        &(t).n_slots, &(t).base_stride, &(t).linear.centred, &(t).intercept, &(t).unit_norm, &(t).use_linear,   \
+        &(t).weighted, &(single)
+
 static PyObject *score(PyObject *module, PyObject *args)
 {
-    PyObject *arrays;
+    PyObject *arrays, *state;
     Task t = {0};
     Linear *lin = &t.linear;
     int single;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!(llllllllllll)(pppppp)ddd", &PyTuple_Type, &arrays, &lin->n_rows,
-                          &lin->padded_rows, &lin->n_folds, &lin->n_outputs, &lin->n_selected, &t.n_candidates,
-                          &t.n_new, &t.n_draws, &t.n_hidden, &t.base_width, &t.n_slots, &t.base_stride,
-                          &lin->centred, &t.intercept, &t.unit_norm, &t.use_linear, &t.weighted, &single, &t.ridge,
-                          &lin->ridge, &t.norm_bound))
+    if (!PyArg_ParseTuple(args, "O!" SIZES "dddiO", &PyTuple_Type, &arrays, SIZES_OF(t, single), &t.ridge,
+                          &lin->ridge, &t.norm_bound, &t.phases, &state))
         return NULL;
+    t.blocked = state != Py_None;
+    if (t.blocked) {
+        const size_t bytes = t.n_candidates * (single ? kept_f32 : kept_f64)(&t);
+        if (!PyObject_TypeCheck(state, &PyByteArray_Type) || (size_t)PyByteArray_Size(state) != bytes)
+            return PyErr_Format(PyExc_ValueError, "state must come from make_state, called with the same sizes");
+        t.state = PyByteArray_AsString(state);
+    }
     if (PyTuple_Size(arrays) != N_ARRAYS)
         return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_ARRAYS);
     Py_buffer view[N_ARRAYS];
@@ -131,6 +148,22 @@ static PyObject *score(PyObject *module, PyObject *args)
     if (!done)
         return PyErr_NoMemory();
     Py_RETURN_NONE;
+}
+
+/* make_state(sizes, flags): what `score` keeps of a chunk of candidates from one block of rows to the next. */
+static PyObject *make_state(PyObject *module, PyObject *args)
+{
+    Task t = {0};
+    int single;
+    (void)module;
+    if (!PyArg_ParseTuple(args, SIZES, SIZES_OF(t, single)))
+        return NULL;
+    t.blocked = 1;
+    const size_t bytes = t.n_candidates * (single ? kept_f32 : kept_f64)(&t);
+    PyObject *state = PyByteArray_FromStringAndSize(NULL, bytes);
+    if (state)
+        memset(PyByteArray_AsString(state), 0, bytes);
+    return state;
 }
 
 enum { INPUTS_OF_ROWS, TARGETS_OF_ROWS, PARAMETERS, ROWS_OF_STEPS, SHARES, JUDGED, OUTPUTS, N_TRAINED };
@@ -250,6 +283,7 @@ static PyObject *gather(PyObject *module, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"score", score, METH_VARARGS, "Out-of-fold predictions of a chunk of candidates."},
+    {"make_state", make_state, METH_VARARGS, "What `score` keeps of candidates from block to block of rows."},
     {"perceptron", perceptron, METH_VARARGS, "Train a network with one hidden layer, and predict some rows."},
     {"gather", gather, METH_VARARGS, "Standardised, clipped columns of a matrix, rows in a given order."},
     {"current", current, METH_NOARGS, "Name and vector width in bytes of the instruction set in use."},

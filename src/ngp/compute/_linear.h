@@ -5,47 +5,60 @@
  * their small m x m system carry the rest. All of it in double: O(J k) operations beside the O(J n^2) of
  * the Gram product. Everything that runs over samples is stored with the samples contiguous.
  *
+ * Three steps: sums over the rows, block after block; coefficients from them; predictions for any block of rows.
+ *
  * Included once for each instruction set, after _tiles.h for double. */
 
 typedef struct {
     long m, r;         /* new columns; what is pushed through X_S for each fold: m columns, or Q outputs if fewer */
     long cell;         /* length of one segment's moments: k x m with S, m x m with each other, m sums */
     long height;       /* K x r, padded */
-    double *weighted;  /* m x J: W X_g */
+    /* Kept from block to block: */
     double *moments;   /* K + 1 cells */
-    double *total;     /* their sum */
+    double *slopes;    /* K x m x Q: sums of X_g times the residuals, then what follows from them */
+    double *offsets;   /* K x (m + Q) */
+    double *B;         /* k x height */
+    /* Scratch: */
+    double *weighted;  /* m x J: W X_g */
+    double *total;     /* sum of the moments */
     double *c, *A;     /* k x m each */
     double *D;         /* m x m */
-    double *slopes;    /* K x m x Q */
-    double *offsets;   /* K x max(m, Q) */
-    double *B;         /* k x height */
     double *pushed;    /* height x padded_rows: B^T X_S */
 } NAME(LinearWork);
 #define LinearWork NAME(LinearWork)
 
-/* Lays the buffers out in `memory`; returns how many doubles that takes. */
-static long NAME(linear_lay_out)(const Linear *lin, long m, LinearWork *w, double *memory)
+#define TAKE(field, count) (w->field = memory + used, used += (count))
+
+/* Lays out in `memory` what is kept from block to block; returns how many doubles that takes. */
+static long NAME(linear_keep)(const Linear *lin, long m, LinearWork *w, double *memory)
 {
-    const long J = lin->n_rows, k = lin->n_selected, K = lin->n_folds, Q = lin->n_outputs;
+    const long k = lin->n_selected, K = lin->n_folds, Q = lin->n_outputs;
     long used = 0;
     w->m = m;
     w->r = MIN(m, Q);
     w->cell = k * m + m * m + m;
     w->height = (K * w->r + VW - 1) / VW * VW;
-#define TAKE(field, count) (w->field = memory + used, used += (count))
-    TAKE(weighted, m * J);
     TAKE(moments, (K + 1) * w->cell);
+    TAKE(slopes, K * m * Q);
+    TAKE(offsets, K * (m + Q));
+    TAKE(B, k * w->height);
+    return used;
+}
+
+/* The same for the scratch. */
+static long NAME(linear_lay_out)(const Linear *lin, LinearWork *w, double *memory)
+{
+    const long k = lin->n_selected, m = w->m;
+    long used = 0;
+    TAKE(weighted, m * lin->n_rows);
     TAKE(total, w->cell);
     TAKE(c, k * m);
     TAKE(A, k * m);
     TAKE(D, m * m);
-    TAKE(slopes, K * m * Q);
-    TAKE(offsets, K * (m + Q));
-    TAKE(B, k * w->height);
     TAKE(pushed, w->height * lin->padded_rows);
-#undef TAKE
     return used;
 }
+#undef TAKE
 
 static double NAME(dot)(const double *a, const double *b, long n)
 {
@@ -84,14 +97,14 @@ static void NAME(solve_small)(double *D, long m, double *rhs, long q, double flo
         }
 }
 
-/* Second moments of the new columns with S, with each other and with one, a segment at a time. */
-static void NAME(new_moments)(const Linear *lin, const LinearWork *w, const double *x)
+/* Adds the second moments of the new columns with S, with each other and with one, a segment at a time, and their
+ * products with the residuals. */
+static void NAME(linear_sums)(const Linear *lin, const LinearWork *w, const double *x)
 {
-    const long J = lin->n_rows, k = lin->n_selected, m = w->m;
+    const long J = lin->n_rows, k = lin->n_selected, m = w->m, Q = lin->n_outputs;
     for (long a = 0; a < m; a++)
         for (long j = 0; j < J; j++)
             w->weighted[a * J + j] = lin->weights[j] * x[a * J + j];
-    memset(w->total, 0, w->cell * sizeof(double));
     for (long seg = 0; seg <= lin->n_folds; seg++) {
         const long from = lin->segments[seg], n = lin->segments[seg + 1] - from;
         double *cell = w->moments + seg * w->cell;
@@ -99,22 +112,24 @@ static void NAME(new_moments)(const Linear *lin, const LinearWork *w, const doub
             const double *wa = w->weighted + a * J + from;
             double sum = 0;
             for (long s = 0; s < k; s++)
-                cell[s * m + a] = NAME(dot)(lin->selected + s * lin->padded_rows + from, wa, n);
+                cell[s * m + a] += NAME(dot)(lin->selected + s * lin->padded_rows + from, wa, n);
             for (long b = 0; b < m; b++)
-                cell[k * m + a * m + b] = NAME(dot)(x + b * J + from, wa, n);
+                cell[k * m + a * m + b] += NAME(dot)(x + b * J + from, wa, n);
             for (long j = 0; j < n; j++)
                 sum += wa[j];
-            cell[k * m + m * m + a] = sum;
+            cell[k * m + m * m + a] += sum;
         }
-        for (long i = 0; i < w->cell; i++)
-            w->total[i] += cell[i];
     }
+    for (long fold = 0; fold < lin->n_folds; fold++)
+        for (long a = 0; a < m; a++)
+            for (long q = 0; q < Q; q++)
+                w->slopes[(fold * m + a) * Q + q] += NAME(dot)(x + a * J, lin->residual + (fold * Q + q) * J, J);
 }
 
 /* The new columns' part of one fold's regression: their slopes w, and what the residual columns need. */
-static void NAME(fold_slopes)(const Linear *lin, const LinearWork *w, const double *x, long fold)
+static void NAME(fold_slopes)(const Linear *lin, const LinearWork *w, long fold)
 {
-    const long J = lin->n_rows, k = lin->n_selected, Q = lin->n_outputs, m = w->m;
+    const long k = lin->n_selected, Q = lin->n_outputs, m = w->m;
     const double *cell = w->moments + (fold + 1) * w->cell, weight = lin->fold_weight[fold];
     const double *inverse = lin->inverse + fold * k * k, *mean_s = lin->means + fold * k;
     const double *sums = w->total + k * m + m * m, *own = cell + k * m + m * m;
@@ -128,8 +143,6 @@ static void NAME(fold_slopes)(const Linear *lin, const LinearWork *w, const doub
     for (long a = 0; a < m; a++) {
         largest = w->D[a * m + a] > largest ? w->D[a * m + a] : largest;
         w->D[a * m + a] += lin->ridge;
-        for (long q = 0; q < Q; q++)
-            slopes[a * Q + q] = NAME(dot)(x + a * J, lin->residual + (fold * Q + q) * J, J);
     }
     for (long s = 0; s < k; s++)
         for (long a = 0; a < m; a++) {
@@ -168,18 +181,24 @@ static void NAME(prepare_push)(const Linear *lin, const LinearWork *w, long fold
     }
 }
 
-/* Predictions from S + g for the m columns x (m x J), for each fold on all rows: out is K x Q x J. */
-static void NAME(linear_predictions)(const Linear *lin, const double *x, long m, double *scratch, double *out)
+/* From the sums over all rows to what the predictions need. */
+static void NAME(linear_solve)(const Linear *lin, const LinearWork *w)
 {
-    const long J = lin->n_rows, Q = lin->n_outputs, rows = lin->padded_rows;
-    LinearWork work, *w = &work;
-    NAME(linear_lay_out)(lin, m, w, scratch);
-    NAME(new_moments)(lin, w, x);
+    memset(w->total, 0, w->cell * sizeof(double));
+    for (long seg = 0; seg <= lin->n_folds; seg++)
+        for (long i = 0; i < w->cell; i++)
+            w->total[i] += w->moments[seg * w->cell + i];
     memset(w->B, 0, lin->n_selected * w->height * sizeof(double));
     for (long fold = 0; fold < lin->n_folds; fold++) {
-        NAME(fold_slopes)(lin, w, x, fold);
+        NAME(fold_slopes)(lin, w, fold);
         NAME(prepare_push)(lin, w, fold);
     }
+}
+
+/* Predictions from S + g for the m columns x (m x J), for each fold on all rows of the block: out is K x Q x J. */
+static void NAME(linear_predictions)(const Linear *lin, const LinearWork *w, const double *x, double *out)
+{
+    const long J = lin->n_rows, Q = lin->n_outputs, rows = lin->padded_rows, m = w->m;
     memset(w->pushed, 0, w->height * rows * sizeof(double));
     NAME(cross_add)(w->B, w->height, w->height, lin->selected, rows, rows, lin->n_selected, w->pushed, rows);
     for (long fold = 0; fold < lin->n_folds; fold++)

@@ -25,13 +25,17 @@ typedef struct {
     /* A candidate's own: */
     REAL *tail;               /* J x (row_width - tail_first): all of the row but the hidden units */
     REAL *own_lin;            /* J x lin_width: the linear units of a row in the fold that it judges */
-    REAL *shift;              /* base_width */
     REAL *grams;              /* (K + 1 or 2) x seg_width x seg_width */
     REAL *total;              /* seg_width x seg_width */
     REAL *lin_gram;           /* row_width x (row_width - seg_width) */
+    /* A candidate's own, kept from block to block: */
+    NAME64(LinearWork) linear;
+    REAL *shift;              /* base_width */
     REAL *solution;           /* K x Q x sys_width: weights of hidden units and 1, zero beyond */
     REAL *lin_solution;       /* K x Q x lin_width: weights of the linear units */
+    double *sums;             /* where there are several blocks: grams and lin_gram, widths as for double */
 } NAME(Work);
+typedef NAME(Work) NAME(Solver); /* a name for other templates */
 #define Work NAME(Work)
 
 /* One output, one new column: by far the most common case, with predictions of its own (`predict_single`). */
@@ -147,13 +151,14 @@ static void NAME(add_rows)(const Task *t, Work *w, long cand, long draw, long fr
     }
 }
 
-/* Empty Gram matrices, and the shift of this draw. */
+/* Empty Gram matrices, and in the first block the shift of this draw. */
 static void NAME(start)(const Task *t, Work *w, long cand, long draw)
 {
     const long area = w->seg_width * w->seg_width;
     memset(w->grams, 0, (w->store_segments ? t->linear.n_folds + 1 : 1) * area * sizeof(REAL));
     memset(w->lin_gram, 0, w->row_width * (w->row_width - w->seg_width) * sizeof(REAL));
-    NAME(find_shift)(t, w, cand, draw);
+    if (t->phases & LAYER_START)
+        NAME(find_shift)(t, w, cand, draw);
 }
 
 static void NAME(sum_segments)(const Task *t, Work *w)
@@ -195,7 +200,7 @@ static void NAME(fill_tail)(const Task *t, Work *w, long cand)
     }
     if (!t->use_linear)
         return;
-    NAME64(linear_predictions)(lin, t->columns + cand * t->n_new * J, t->n_new, w->linear_scratch, w->y);
+    NAME64(linear_predictions)(lin, &w->linear, t->columns + cand * t->n_new * J, w->y);
     for (long fold = 0; fold < lin->n_folds; fold++)
         for (long q = 0; q < Q; q++) {
             const double *y = w->y + (fold * Q + q) * J;

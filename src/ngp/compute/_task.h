@@ -1,10 +1,10 @@
-/* What a call of the scorer works on. Rows stand in fold order; all arrays are C-contiguous. */
+/* What a call of the scorer works on: a block of rows, in fold order; all arrays are C-contiguous. */
 
 typedef struct {
     long n_rows;               /* J */
     long padded_rows;          /* J rounded up to a multiple of 8: the row length of `selected` */
     long n_folds;              /* K */
-    const int64_t *segments;   /* K + 2 bounds: the rows that always train, then the folds */
+    const int64_t *segments;   /* K + 2 bounds in the block: the rows that always train, then the folds */
     long n_outputs;            /* Q */
     long n_selected;           /* k columns in S */
     const double *selected;    /* k x padded_rows, zero beyond J */
@@ -13,7 +13,7 @@ typedef struct {
     const double *residual;    /* K x Q x J weighted residuals W (T - Y_S) on training rows, zero elsewhere */
     const double *prediction;  /* K x Q x J ridge predictions Y_S, on all rows */
     const double *weights;     /* J sample weights */
-    const double *fold_weight; /* K sums of the training weights */
+    const double *fold_weight; /* K sums of the training weights, over all blocks */
     double ridge;
     int centred;               /* whether the regressions have an intercept */
 } Linear;
@@ -34,7 +34,14 @@ typedef struct {
     int intercept, unit_norm, use_linear, weighted;
     double ridge, norm_bound; /* norm_bound 0: none */
     void *out;                /* n_candidates x J x Q: means over the draws */
+    int phases;               /* what is done with these rows, see below */
+    int blocked;              /* whether this is one block of several */
+    char *state;              /* then what is kept of every candidate between calls, all zero before the first */
 } Task;
+
+/* Candidates go through these phases; the first, the third and the last need all rows, a block of them a call. A call
+ * may be of several phases, and where one block holds all rows, of all. */
+enum { LINEAR_SUMS = 1, LINEAR_SOLVE = 2, LAYER_START = 4, LAYER_SUMS = 8, LAYER_SOLVE = 16, PREDICT = 32 };
 
 /* Rows that are filled and multiplied together: they stay in the second-level cache, and there are enough of them
  * for the Gram matrix, which is read and written once a block, not to count. */

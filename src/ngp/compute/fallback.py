@@ -1,20 +1,64 @@
 """The compiled scorer once more, in plain numpy: for machines without a compiler, and for reading.
 
-`gather`, `score`, `use` and `current` stand in for the compiled functions of the same names. Where those share sums
-between folds, and regressions between candidates, these train every network anew, on its own rows, in float64.
+`gather`, `make_state`, `score`, `use` and `current` stand in for the compiled functions of the same names. Where those
+share sums between folds, and regressions between candidates, these train every network anew, on its own rows, in
+float64.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from enum import IntFlag
 from itertools import pairwise
 
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.ridge import solve_output_layer
+from ngp.compute.moments import Moments
 
-__all__ = ["current", "gather", "score", "use"]
+__all__ = ["Phase", "State", "current", "gather", "make_state", "score", "use"]
+
+
+class Phase(IntFlag):
+    """What `score` does with a block of rows (see _task.h)."""
+
+    LINEAR_SUMS = 1
+    LINEAR_SOLVE = 2
+    LAYER_START = 4
+    LAYER_SUMS = 8
+    LAYER_SOLVE = 16
+    PREDICT = 32
+    ALL = 63
+
+
+class State:
+    """What is kept of networks from block to block: for each candidate and fold, and for each draw of those.
+
+    Attributes
+    ----------
+    linear_sums, layer_sums : dicts of Moments
+        Of the training rows.
+    linear, layer : dicts of pairs
+        Coefficients and intercepts.
+    """
+
+    def __init__(self, fit_intercept: bool) -> None:
+        self.linear_sums: defaultdict[tuple[int, ...], Moments] = defaultdict(lambda: Moments(fit_intercept))
+        self.layer_sums: defaultdict[tuple[int, ...], Moments] = defaultdict(lambda: Moments(fit_intercept))
+        self.linear: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}
+        self.layer: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}
+
+
+def make_state(sizes: Sequence[int], flags: Sequence[bool]) -> State:
+    """Make what `score` keeps of a chunk of candidates between blocks of rows.
+
+    Examples
+    --------
+    >>> make_state([], [True]).linear
+    {}
+    """
+    return State(fit_intercept=flags[0])
 
 
 def use(name: str) -> tuple[str, int]:
@@ -70,6 +114,8 @@ def score(
     ridge: float,
     linear_ridge: float,
     norm_bound: float,
+    phases: int,
+    state: State | None,
 ) -> None:
     """Out-of-fold predictions of one-layer SSFNs, mean over the draws, written to the last of the arrays.
 
@@ -84,41 +130,48 @@ def score(
         What `ngp.compute.scoring.score_chunk` gathers from a task; the order is set there.
     ridge, linear_ridge, norm_bound : float
         Penalties of the output layer and of the linear part; largest norm of the output weights, 0 for any.
+    phases : int
+        What to do with these rows, of `Phase`.
+    state : State or None
+        What is known from other blocks of rows; None where there are no others.
     """
     segments, selected, _, _, _, _, weights, _, columns, base, slot_weights, targets, out = arrays
     n_rows, n_units, n_slots = sizes[0], sizes[8], sizes[10]
-    centred, intercept, unit_norm, use_linear, _, _ = flags
+    unit_norm, use_linear = flags[2], flags[3]
+    state = make_state(sizes, flags) if state is None else state
+    with_layers = phases & (Phase.LAYER_SUMS | Phase.PREDICT)
     for candidate, new in enumerate(columns):
-        own_base = base[candidate] if base.ndim == 4 else base  # (n_draws, n_rows, padded n_units)
-        projections = own_base + np.einsum("aj,dah->djh", new[:n_slots], slot_weights)
-        hidden = _hidden_units(projections[:, :, :n_units], unit_norm)
+        inputs = np.concatenate([selected[:, :n_rows], new]).T if use_linear else new.T
+        hidden = np.zeros((base.shape[-3], n_rows, n_units))
+        if with_layers:
+            own_base = base[candidate] if base.ndim == 4 else base  # (n_draws, n_rows, padded n_units)
+            projections = own_base + np.einsum("aj,dah->djh", new[:n_slots], slot_weights)
+            hidden = _hidden_units(projections[:, :, :n_units], unit_norm)
         predictions = np.zeros((n_rows, targets.shape[1]))
-        for first, last in pairwise(segments[1:]):
+        for fold, (first, last) in enumerate(pairwise(segments[1:])):
+            network = candidate, fold
             judges, trains = slice(first, last), np.r_[0:first, last:n_rows]
+            if use_linear and phases & Phase.LINEAR_SUMS:
+                state.linear_sums[network].add(inputs[trains], targets[trains], weights[trains])
+            if use_linear and phases & Phase.LINEAR_SOLVE:
+                state.linear[network] = state.linear_sums[network].solve(ridge=linear_ridge)
             linear = np.zeros((n_rows, 0))
-            if use_linear:
-                inputs = np.concatenate([selected[:, :n_rows], new]).T
-                slopes, offset = solve_output_layer(
-                    inputs[trains],
-                    targets[trains],
-                    ridge=linear_ridge,
-                    fit_intercept=centred,
-                    sample_weight=weights[trains],
-                )
+            if use_linear and with_layers:
+                slopes, offset = state.linear[network]
                 regression = inputs @ slopes + offset
                 linear = np.maximum(np.hstack([regression, -regression]), 0)
-            for units in hidden:
+            for draw, units in enumerate(hidden):
                 layer = np.hstack([units, linear])
-                coef, constant = solve_output_layer(
-                    layer[trains],
-                    targets[trains],
-                    ridge=ridge,
-                    norm_bound=norm_bound or None,
-                    fit_intercept=intercept,
-                    sample_weight=weights[trains],
-                )
-                predictions[judges] += (layer[judges] @ coef + constant) / len(hidden)
-        out[candidate] = predictions
+                if phases & Phase.LAYER_SUMS:
+                    state.layer_sums[*network, draw].add(layer[trains], targets[trains], weights[trains])
+                if phases & Phase.LAYER_SOLVE:
+                    sums = state.layer_sums[*network, draw]
+                    state.layer[*network, draw] = sums.solve(ridge=ridge, norm_bound=norm_bound or None)
+                if phases & Phase.PREDICT:
+                    coef, constant = state.layer[*network, draw]
+                    predictions[judges] += (layer[judges] @ coef + constant) / len(hidden)
+        if phases & Phase.PREDICT:
+            out[candidate] = predictions
 
 
 def _hidden_units(projections: AnyArray, unit_norm: bool) -> FloatArray:

@@ -5,12 +5,13 @@ This is the model whose validation losses `ngp.compute.scoring` computes for man
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ngp._types import FloatArray
+from ngp.compute.moments import Moments
 from ngp.compute.ridge import solve_output_layer
 
 __all__ = ["Network", "Penalties", "draw_biases", "draw_weights"]
@@ -160,6 +161,39 @@ class Network:
         slopes, offset = _linear_part(inputs, targets, sample_weight, penalties)
         features = _features(inputs, weights, biases, slopes, offset, penalties.unit_norm)
         outputs = _ridge_path(features, targets, sample_weight, ridges, penalties.intercept)
+        return [cls(weights, biases, slopes, offset, *output, penalties.unit_norm) for output in outputs]
+
+    @classmethod
+    def train_blocks(
+        cls,
+        blocks: Callable[[], Iterable[tuple[FloatArray, FloatArray, FloatArray]]],
+        weights: FloatArray,
+        biases: FloatArray,
+        penalties: Penalties,
+        ridges: Sequence[float],
+    ) -> list[Network]:
+        """Train as `train` does, for each of some ridges, on rows that come block by block; at least one for each unit.
+
+        Parameters
+        ----------
+        blocks : callable
+            Goes through inputs, targets and sample weights from the start.
+        weights, biases, penalties
+            As in `train`.
+        ridges : sequence of float
+            Ridges of the output layer; several only where they are positive and there is no norm bound.
+        """
+        linear, layer = Moments(penalties.intercept), Moments(penalties.intercept)
+        for block in blocks():
+            linear.add(*block)
+        slopes, offset = linear.solve(ridge=penalties.linear_ridge)
+        for inputs, targets, sample_weight in blocks():
+            features = _features(inputs, weights, biases, slopes, offset, penalties.unit_norm)
+            layer.add(features, targets, sample_weight)
+        if len(ridges) > 1:
+            outputs = layer.solve_path(ridges)
+        else:
+            outputs = [layer.solve(ridge=ridges[0], norm_bound=penalties.norm_bound)]
         return [cls(weights, biases, slopes, offset, *output, penalties.unit_norm) for output in outputs]
 
     def predict(self, inputs: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from scipy.linalg.lapack import dpocon
 
-__all__ = ["FloatArray", "solve_output_layer"]
+__all__ = ["FloatArray", "solve_normal_equations", "solve_output_layer"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -128,21 +128,60 @@ def _centre_columns(matrix: FloatArray, weight: FloatArray) -> tuple[FloatArray,
 def _solve_centred(
     phi: FloatArray, t: FloatArray, ridge: float, norm_bound: float | None, centre: FloatArray
 ) -> FloatArray:
-    """Solve the problem without intercept and weights."""
-    n_samples, n_features = phi.shape
-    # The smaller of the two: the Gram matrix of the features, or the kernel matrix of the samples.
-    dual = n_features > n_samples
-    gram = phi @ phi.T if dual else phi.T @ phi
-    coef = _solve_by_cholesky(gram, phi, t - phi @ centre, ridge, dual)
+    """Solve the problem without intercept and weights, by the smaller of two matrices."""
+    if phi.shape[1] <= len(phi):
+        gram, right = phi.T @ phi, phi.T @ t
+        return solve_normal_equations(gram, right, len(phi), ridge=ridge, norm_bound=norm_bound, centre=centre)
+    kernel = phi @ phi.T
+    dual = _solve_by_cholesky(kernel, t - phi @ centre, ridge, phi.shape[1])
+    if dual is not None:
+        coef: FloatArray = phi.T @ dual + centre
+        if norm_bound is None or np.linalg.norm(coef) <= norm_bound:
+            return coef
+    values, vectors = _eigenvectors(kernel, phi.shape[1])
+    basis = phi.T @ (vectors / np.sqrt(values))  # from eigenvectors of the kernel matrix to those of the Gram matrix
+    return _solve_by_eigenvalues(values, basis, phi.T @ t, ridge, norm_bound, centre)
+
+
+def solve_normal_equations(
+    gram: FloatArray,
+    right: FloatArray,
+    n_samples: int,
+    *,
+    ridge: float,
+    norm_bound: float | None,
+    centre: FloatArray | None = None,
+) -> FloatArray:
+    """Solve the problem of `solve_output_layer` without intercept, from what it needs to know of the samples.
+
+    Parameters
+    ----------
+    gram : array of shape (n_features, n_features)
+        Weighted sum of phi_j phi_j^T.
+    right : array of shape (n_features, n_outputs)
+        Weighted sum of phi_j t_j^T.
+    n_samples : int
+        How many samples were summed: it says what is no more than a rounding error.
+    ridge, norm_bound, centre
+        As there.
+
+    Examples
+    --------
+    >>> solve_normal_equations(np.diag([1.0, 3.0]), np.array([[2.0], [8.0]]), 4, ridge=1.0, norm_bound=None)
+    array([[1.], [2.]])
+    """
+    centre = np.zeros_like(right) if centre is None else centre
+    size = max(n_samples, len(gram))
+    coef = _solve_by_cholesky(gram, right - gram @ centre, ridge, size)
     if coef is not None:
         coef += centre
         if norm_bound is None or np.linalg.norm(coef) <= norm_bound:
             return coef
-    return _solve_by_eigenvalues(gram, phi, t, ridge, norm_bound, centre, dual)
+    return _solve_by_eigenvalues(*_eigenvectors(gram, size), right, ridge, norm_bound, centre)
 
 
-def _solve_by_cholesky(gram: FloatArray, phi: FloatArray, t: FloatArray, ridge: float, dual: bool) -> FloatArray | None:
-    """Return the plain ridge solution, or None where the matrix is numerically singular."""
+def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: int) -> FloatArray | None:
+    """Return (gram + ridge I)^-1 right, or None where the matrix is numerically singular."""
     matrix = gram.copy()
     matrix.flat[:: len(matrix) + 1] += ridge
     one_norm = np.abs(matrix).sum(axis=0).max(initial=0.0)
@@ -152,28 +191,28 @@ def _solve_by_cholesky(gram: FloatArray, phi: FloatArray, t: FloatArray, ridge: 
         return None
     # Rounding lets some singular matrices pass as positive definite; their condition number gives them away.
     reciprocal_condition, _ = dpocon(factor[0], one_norm, uplo="L")
-    if reciprocal_condition < max(phi.shape) * _EPS:
+    if reciprocal_condition < size * _EPS:
         return None
-    solution = phi.T @ cho_solve(factor, t) if dual else cho_solve(factor, phi.T @ t)
-    return np.asarray(solution, dtype=np.float64)
+    return np.asarray(cho_solve(factor, right), dtype=np.float64)
+
+
+def _eigenvectors(gram: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues that are more than rounding errors, and their eigenvectors."""
+    values, vectors = eigh(gram, check_finite=False)
+    kept = values > 10 * size * _EPS * max(values[-1], 0.0)
+    return values[kept], vectors[:, kept]
 
 
 def _solve_by_eigenvalues(
-    gram: FloatArray,
-    phi: FloatArray,
-    t: FloatArray,
+    values: FloatArray,
+    basis: FloatArray,
+    right: FloatArray,
     ridge: float,
     norm_bound: float | None,
     centre: FloatArray,
-    dual: bool,
 ) -> FloatArray:
-    """Return (Gram + multiplier I)^-1 (phi^T t + ridge centre), the multiplier raised from ridge by need."""
-    values, vectors = eigh(gram, check_finite=False)
-    kept = values > 10 * max(phi.shape) * _EPS * max(values[-1], 0.0)
-    values, basis = values[kept], vectors[:, kept]
-    if dual:  # from eigenvectors of the kernel matrix to those of the Gram matrix
-        basis = phi.T @ (basis / np.sqrt(values))
-    inside: FloatArray = basis.T @ (phi.T @ t + ridge * centre)
+    """Return (Gram + multiplier I)^-1 (right + ridge centre), the multiplier raised from ridge by need."""
+    inside: FloatArray = basis.T @ (right + ridge * centre)
     outside: FloatArray = ridge * (centre - basis @ (basis.T @ centre))  # where the features say nothing
     multiplier = ridge
     if norm_bound is not None:

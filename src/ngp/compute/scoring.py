@@ -1,18 +1,23 @@
 """Out-of-fold predictions of one-layer SSFNs, for a chunk of candidates at a time.
 
-A `LayerTask` holds, as plain arrays, all that the candidates of one step share; `score_chunk` adds the candidates' own
-columns and calls the compiled kernel. Both travel to other threads and processes as they are.
+A `LayerTask` holds, as plain arrays, all that the candidates of one step share in a block of rows; `score_chunk` adds
+the candidates' own columns and calls the compiled kernel. `score_blocks` does the same where there are so many rows
+that they come in several blocks: nothing but sums is kept from one to the next.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute import fallback
+from ngp.compute.fallback import Phase
 from ngp.compute.layers import Penalties
 
 _kernels: ModuleType
@@ -21,7 +26,17 @@ try:
 except ImportError:  # not built: no compiler, or a source tree that was never installed
     _kernels = fallback
 
-__all__ = ["LayerTask", "LinearState", "gather_columns", "linear_state", "padded_width", "score_chunk"]
+__all__ = [
+    "LayerTask",
+    "LinearFit",
+    "LinearState",
+    "gather_columns",
+    "linear_state",
+    "padded_width",
+    "score_blocks",
+    "score_chunk",
+    "segment_moments",
+]
 
 # Row lengths of the double arrays that the kernel reads in whole vectors, whatever the instruction set.
 ROW_MULTIPLE = 8
@@ -62,6 +77,9 @@ def gather_columns(
     array([[2.5, 0. ], [2. , 0. ]])
     """
     out = np.empty((len(columns), len(rows)))
+    if len(rows):  # only what lies between the first and the last row is looked at
+        first = int(rows.min())
+        X, rows = X[first : int(rows.max()) + 1], rows - first
     compiled = X.dtype in (np.float32, np.float64) and X.dtype.isnative
     gather = _kernels.gather if compiled else fallback.gather
     gather(X, np.asarray(rows, np.int64), np.asarray(columns, np.int64), mean, scale, bound, out)
@@ -70,7 +88,7 @@ def gather_columns(
 
 @dataclass(frozen=True)
 class LinearState:
-    """Ridge regressions of the targets on the selected columns, one for each fold of a round.
+    """Ridge regressions of the targets on the selected columns, one for each fold of a round, for a block of rows.
 
     Shapes for K folds, k selected columns, Q outputs and J rows in fold order.
 
@@ -98,6 +116,69 @@ class LinearState:
     fold_weight: FloatArray
 
 
+def segment_moments(selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray) -> FloatArray:
+    """Weighted second moments of columns (k, J), targets (J, Q) and one, in each segment of the rows.
+
+    Returns
+    -------
+    array of shape (K + 1, k + Q + 1, k + Q + 1)
+        Those of several blocks of rows add up.
+    """
+    design = np.concatenate([selected, targets.T, np.ones((1, len(weights)))])
+    parts = [slice(*bounds) for bounds in pairwise(segments)]
+    return np.array([(design[:, rows] * weights[rows]) @ design[:, rows].T for rows in parts])
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """What `LinearState` holds of all rows, and how to predict any of them.
+
+    Shapes and attributes as there, and:
+
+    Attributes
+    ----------
+    slopes : (K, k, Q)
+        Slopes of the regressions.
+    intercepts : (K, Q)
+        Their intercepts.
+    """
+
+    means: FloatArray
+    inverse: FloatArray
+    fold_weight: FloatArray
+    slopes: FloatArray
+    intercepts: FloatArray
+
+    @classmethod
+    def of(cls, moments: FloatArray, n_columns: int, *, ridge: float, centred: bool) -> LinearFit:
+        """Regress for all folds at once, from `segment_moments`: training sums are total minus fold sums."""
+        inner = moments.sum(axis=0) - moments[1:]
+        fold_weight = inner[:, -1, -1]
+        means = inner[:, :-1, -1] / fold_weight[:, None] if centred else np.zeros(inner.shape[:2])[:, :-1]
+        centred_moments = inner[:, :-1, :-1] - fold_weight[:, None, None] * means[:, :, None] * means[:, None, :]
+        normal = centred_moments[:, :n_columns, :n_columns]
+        if ridge > 0:
+            inverse = np.linalg.inv(normal + ridge * np.eye(n_columns))
+        else:  # columns may repeat each other
+            inverse = np.linalg.pinv(normal, rcond=1e-11, hermitian=True)
+        slopes = inverse @ centred_moments[:, :n_columns, n_columns:]
+        intercepts = means[:, n_columns:] - np.einsum("fk,fkq->fq", means[:, :n_columns], slopes)
+        arrays = means[:, :n_columns], inverse, fold_weight, slopes, intercepts
+        return cls(*(np.ascontiguousarray(values) for values in arrays))
+
+    def state(self, selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray) -> LinearState:
+        """Predictions and residuals of a block of rows; arguments as of `segment_moments`."""
+        prediction = np.einsum("fkq,kj->fqj", self.slopes, selected, optimize=True) + self.intercepts[:, :, None]
+        residual = weights * (targets.T - prediction)
+        for fold in range(len(residual)):
+            residual[fold, :, segments[fold + 1] : segments[fold + 2]] = 0
+        n_columns, n_rows = selected.shape
+        padded = np.zeros((n_columns, -(-n_rows // ROW_MULTIPLE) * ROW_MULTIPLE))
+        padded[:, :n_rows] = selected
+        rows = np.ascontiguousarray(residual), np.ascontiguousarray(prediction)
+        return LinearState(padded, self.means, self.inverse, *rows, self.fold_weight)
+
+
 def linear_state(
     selected: FloatArray,
     targets: FloatArray,
@@ -107,44 +188,14 @@ def linear_state(
     ridge: float,
     centred: bool,
 ) -> LinearState:
-    """Regress on the columns `selected` (k, J), for all folds at once: training sums are total minus fold sums."""
-    n_columns, n_rows = selected.shape
-    n_folds = len(segments) - 2
-    design = np.concatenate([selected, targets.T, np.ones((1, n_rows))])  # k + Q + 1 rows
-    total = (design * weights) @ design.T
-    inner = np.empty((n_folds, *total.shape))
-    for fold in range(n_folds):
-        rows = slice(*segments[fold + 1 : fold + 3])
-        inner[fold] = total - (design[:, rows] * weights[rows]) @ design[:, rows].T
-    fold_weight = inner[:, -1, -1]
-    means = inner[:, :-1, -1] / fold_weight[:, None] if centred else np.zeros((n_folds, len(design) - 1))
-    moments = inner[:, :-1, :-1] - fold_weight[:, None, None] * means[:, :, None] * means[:, None, :]
-    normal = moments[:, :n_columns, :n_columns]
-    if ridge > 0:
-        inverse = np.linalg.inv(normal + ridge * np.eye(n_columns))
-    else:  # columns may repeat each other
-        inverse = np.linalg.pinv(normal, rcond=1e-11, hermitian=True)
-    slopes = inverse @ moments[:, :n_columns, n_columns:]  # (K, k, Q)
-    intercepts = means[:, n_columns:] - np.einsum("fk,fkq->fq", means[:, :n_columns], slopes)
-    prediction = np.einsum("fkq,kj->fqj", slopes, selected, optimize=True) + intercepts[:, :, None]
-    residual = weights * (targets.T - prediction)
-    for fold in range(n_folds):
-        residual[fold, :, segments[fold + 1] : segments[fold + 2]] = 0
-    padded = np.zeros((n_columns, -(-n_rows // ROW_MULTIPLE) * ROW_MULTIPLE))
-    padded[:, :n_rows] = selected
-    return LinearState(
-        padded,
-        np.ascontiguousarray(means[:, :n_columns]),
-        np.ascontiguousarray(inverse),
-        np.ascontiguousarray(residual),
-        np.ascontiguousarray(prediction),
-        np.ascontiguousarray(fold_weight),
-    )
+    """Regress on the columns `selected` (k, J), where one block holds all rows."""
+    rows = selected, targets, weights, segments
+    return LinearFit.of(segment_moments(*rows), len(selected), ridge=ridge, centred=centred).state(*rows)
 
 
 @dataclass(frozen=True)
 class LayerTask:
-    """What the candidates of one step share in one round.
+    """What the candidates of one step share in one round, or in a block of its rows.
 
     Shapes for D draws, J rows in fold order, H hidden units, Q outputs. The width is H, padded.
 
@@ -197,26 +248,75 @@ def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
     array of shape (n_candidates, J, Q)
         Mean predictions over the draws; zero in rows that always train.
     """
+    out = np.empty((len(columns), *task.targets.shape), dtype=task.targets.dtype)
+    _call(task, columns, Phase.ALL, None, out)
+    return out
+
+
+Blocks = Callable[[bool], Iterator[tuple[LayerTask, FloatArray]]]
+
+
+def score_blocks(blocks: Blocks, n_candidates: int) -> Iterator[AnyArray]:
+    """Out-of-fold predictions of some candidates as of `score_chunk`, from rows that come block by block.
+
+    The numbers are the same but for rounding; sums over the blocks, and what is solved from them, are in double.
+
+    Parameters
+    ----------
+    blocks : callable
+        ``blocks(layers)`` goes through the rows from the start: for each block a task and the candidates' columns, as
+        of `score_chunk`. The linear part of all tasks must be of one `LinearFit`. Without `layers`, no use is made
+        of the tasks' `base`.
+    n_candidates : int
+        Number of candidates.
+
+    Yields
+    ------
+    array of shape (n_candidates, rows of the block, Q)
+        The predictions of one block after the other.
+    """
+    nothing, state = np.zeros(0), None
+    for task, columns in blocks(False):
+        state = _kernels.make_state(*_sizes(task, columns)) if state is None else state
+        _call(task, columns, Phase.LINEAR_SUMS, state, nothing)
+    phases = Phase.LINEAR_SOLVE | Phase.LAYER_START | Phase.LAYER_SUMS
+    for task, columns in blocks(True):
+        _call(task, columns, phases, state, nothing)
+        phases = Phase.LAYER_SUMS
+    phases = Phase.LAYER_SOLVE | Phase.PREDICT
+    for task, columns in blocks(True):
+        out = np.empty((n_candidates, *task.targets.shape), dtype=task.targets.dtype)
+        _call(task, columns, phases, state, out)
+        phases = Phase.PREDICT
+        yield out
+
+
+def _sizes(task: LayerTask, columns: FloatArray) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    """Sizes and flags as the kernel wants them."""
     n_rows, n_outputs = task.targets.shape
-    n_folds, n_candidates = len(task.segments) - 2, len(columns)
     n_draws, _, width = task.base.shape[-3:]
+    selected = np.zeros((0, 0)) if task.linear is None else task.linear.selected
+    penalties = task.penalties
+    sizes = (
+        n_rows, selected.shape[1], len(task.segments) - 2, n_outputs, selected.shape[0], len(columns),
+        columns.shape[1], n_draws, task.n_units, width, task.slot_weights.shape[1],
+        n_draws * n_rows * width if task.base.ndim == 4 else 0,
+    )  # fmt: skip
+    flags = (
+        penalties.intercept, penalties.intercept, penalties.unit_norm, task.linear is not None,
+        bool(np.any(task.weights != 1)), task.targets.dtype == np.float32,
+    )  # fmt: skip
+    return sizes, flags
+
+
+def _call(task: LayerTask, columns: FloatArray, phases: Phase, state: Any, out: AnyArray) -> None:
     nothing = np.zeros(0)
     linear = task.linear or LinearState(np.zeros((0, 0)), nothing, nothing, nothing, nothing, nothing)
-    out = np.empty((n_candidates, n_rows, n_outputs), dtype=task.targets.dtype)
     arrays = (
         np.ascontiguousarray(task.segments, dtype=np.int64), linear.selected, linear.means, linear.inverse,
         linear.residual, linear.prediction, task.weights, linear.fold_weight, np.ascontiguousarray(columns),
         task.base, task.slot_weights, task.targets, out,
     )  # fmt: skip
-    sizes = (
-        n_rows, linear.selected.shape[1], n_folds, n_outputs, linear.selected.shape[0], n_candidates,
-        columns.shape[1], n_draws, task.n_units, width, task.slot_weights.shape[1],
-        n_draws * n_rows * width if task.base.ndim == 4 else 0,
-    )  # fmt: skip
     penalties = task.penalties
-    flags = (
-        penalties.intercept, penalties.intercept, penalties.unit_norm, task.linear is not None,
-        bool(np.any(task.weights != 1)), task.targets.dtype == np.float32,
-    )  # fmt: skip
-    _kernels.score(arrays, sizes, flags, penalties.ridge, penalties.linear_ridge, penalties.norm_bound or 0.0)
-    return out
+    ridges = penalties.ridge, penalties.linear_ridge, penalties.norm_bound or 0.0
+    _kernels.score(arrays, *_sizes(task, columns), *ridges, int(phases), state)

@@ -106,7 +106,7 @@ class SSFNGpuScorer(SSFNScorer):
         return [
             _RoundTensors(
                 self._tensor(fold.rows.astype(np.int64)),
-                self._tensor(self._scaled_targets(fold.rows).T),
+                self._tensor(self.scaled_targets(fold.rows).T),
                 self._tensor(weights[fold.rows]),
                 bool((weights[fold.rows] != 1).any()),
                 self._tensor(_row_shares(fold, weights)),

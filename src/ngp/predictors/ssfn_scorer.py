@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,10 +13,11 @@ from joblib import effective_n_jobs
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.compute.parallel import run_tasks
-from ngp.compute.scoring import LayerTask, LinearState, linear_state, padded_width, score_chunk
+from ngp.compute.scoring import LinearFit
 from ngp.losses import mistakes
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
+from ngp.predictors.ssfn_blocks import RoundTask, RowBlock, linear_fit, row_blocks
 from ngp.problem import Problem
 from ngp.validation import Round, make_rounds
 
@@ -30,6 +31,13 @@ __all__ = ["SSFNPredictor", "SSFNScorer"]
 FEWEST_NUMBERS = 2**13
 CHUNK_NUMBERS = 2**18
 CHUNKS_PER_JOB = 32
+# More rows than these are worked on in blocks; from one to the next, a chunk of candidates keeps so many bytes.
+BLOCK_ROWS = 2**14
+CHUNK_BYTES = 2**27
+LONG_CHUNKS_PER_JOB = 4
+# Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
+LAYER_NUMBERS = 2**18
+PREDICTED_ROWS = 2**12
 # Sizes of the final predictor that are tried: multiples of the scored one's width and ridge, as long as training one
 # layer takes no more operations than this.
 WIDTH_FACTORS = (1, 4, 16, 32)
@@ -81,55 +89,55 @@ class SSFNScorer:
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
         selected = np.asarray(selected, dtype=np.intp)
-        states = [self._linear_state(fold, selected) for fold in self.problem.rounds]
+        fits = [linear_fit(self, blocks, selected) for blocks in self._blocks]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         for members, columns in candidates.by_size():
-            parts[members] = self._equal_sizes(selected, columns, states)
+            parts[members] = self._equal_sizes(selected, columns, fits)
         return Losses(parts, self.problem.part_weights)
 
-    def _equal_sizes(self, selected: IntArray, candidates: IntArray, states: list[LinearState]) -> FloatArray:
+    def _equal_sizes(self, selected: IntArray, candidates: IntArray, fits: list[LinearFit]) -> FloatArray:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
-        folds = zip(self.problem.rounds, states, strict=True)
-        tasks = [self._shared_task(fold, selected, candidates.shape[1], state) for fold, state in folds]
+        rounds, n_new = zip(self.problem.rounds, self._blocks, fits, strict=True), candidates.shape[1]
+        tasks = [RoundTask(fold, blocks, selected, n_new, fit).prepared(self) for fold, blocks, fit in rounds]
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
-        arguments = [(self, tasks, selected, candidates[start : start + length]) for start in starts]
+        arguments = [(self, tasks, candidates[start : start + length]) for start in starts]
         return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
 
-    def _scaled_targets(self, rows: IntArray) -> FloatArray:
+    @cached_property
+    def _blocks(self) -> list[list[RowBlock]]:
+        """The rows of each round, block by block."""
+        blocks = []
+        for fold in self.problem.rounds:
+            fits = self._state_bytes(fold) <= CHUNK_BYTES  # the sums of leave-one-out would outgrow its rows
+            blocks.append(row_blocks(fold, BLOCK_ROWS if fits else len(fold.rows)))
+        return blocks
+
+    def _state_bytes(self, fold: Round) -> int:
+        """Memory for a candidate's sums over blocks, about."""
+        n_shared = self.config.n_units + 1 + self.problem.n_outputs
+        n_linear = 2 * self.problem.n_outputs * fold.n_folds
+        return 8 * self.config.n_draws * ((fold.n_folds + 1) * n_shared**2 + (n_shared + n_linear) * n_linear)
+
+    def scaled_targets(self, rows: IntArray) -> FloatArray:
+        """Targets (len(rows), n_outputs) as the network sees them."""
         mean, scale = self.target_scales
         return (self.problem.targets[rows] - mean) / scale
 
-    def _linear_state(self, fold: Round, selected: IntArray) -> LinearState:
-        return linear_state(
-            self.inputs(selected, fold.rows),
-            self._scaled_targets(fold.rows),
-            self.problem.weights[fold.rows],
-            fold.segments,
-            ridge=self.penalties(len(selected)).linear_ridge,
-            centred=self.config.bias,
-        )
-
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
+        n_jobs = int(effective_n_jobs(self.n_jobs))
+        blocked = [fold for fold, blocks in zip(self.problem.rounds, self._blocks, strict=True) if len(blocks) > 1]
+        if blocked:  # long chunks, since each goes through all rows by itself
+            own = 8 * BLOCK_ROWS * (n_new + 4 * self.problem.n_outputs)
+            if self.config.redraw:
+                own += BLOCK_ROWS * self.config.n_draws * self.config.n_units * self.dtype.itemsize
+            most = CHUNK_BYTES // (own + max(map(self._state_bytes, blocked)))
+            fair = max(-(-n_candidates // (LONG_CHUNKS_PER_JOB * n_jobs)), min(4, -(-n_candidates // n_jobs)))
+            return max(1, min(fair, most))
         numbers = len(self.problem.X) * max(1, n_new)
-        fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
+        fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
         return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
-
-    def _shared_task(self, fold: Round, selected: IntArray, n_new: int, state: LinearState) -> LayerTask:
-        """What all candidates of a step have in common in one round."""
-        config, inputs = self.config, self.inputs(selected, fold.rows)
-        width = padded_width(config.n_units, self.dtype)
-        base = np.zeros((config.n_draws, len(fold.rows), width), self.dtype)
-        slots = np.zeros((config.n_draws, n_new, width), self.dtype)
-        for draw in range(config.n_draws):
-            random, biases = self.layer((draw, len(selected), 0), len(selected) + n_new, config.n_units)
-            base[draw, :, : config.n_units] = inputs.T @ random[: len(selected)] + biases
-            slots[draw, :, : config.n_units] = random[len(selected) :]
-        targets = self._scaled_targets(fold.rows).astype(self.dtype)
-        weights = self.problem.weights[fold.rows]
-        penalties = self.penalties(len(selected))  # the same for all candidates of a step
-        return LayerTask(fold.segments, weights, targets, base, slots, state, config.n_units, penalties)
 
     def layer(self, number: tuple[int, int, int], n_slots: int, n_units: int) -> tuple[FloatArray, FloatArray]:
         """Random weights and biases of the layer (draw, size of the selection, candidate)."""
@@ -154,14 +162,31 @@ class SSFNScorer:
         self, selected: IntArray, rows: IntArray, width: int, n_draws: int, ridges: Sequence[float]
     ) -> list[tuple[Network, ...]]:
         """Networks on some rows: for each ridge one network a draw."""
-        data = self.inputs(selected, rows).T, self._scaled_targets(rows), self.problem.weights[rows]
         layers = [self.layer((draw, REFIT_LAYER, 0), len(selected), width) for draw in range(n_draws)]
         penalties = self.penalties(len(selected))
+        if len(rows) > max(BLOCK_ROWS, width):
+            pieces = self._pieces(np.sort(rows), width)
+            paths = [
+                Network.train_blocks(
+                    lambda: (self._data(selected, piece) for piece in pieces), *layer, penalties, ridges
+                )
+                for layer in layers
+            ]
+            return list(zip(*paths, strict=True))
+        data = self._data(selected, rows)
         if len(ridges) == 1:
             only = replace(penalties, ridge=ridges[0])
             return [tuple(Network.train(*data, *layer, only) for layer in layers)]
         paths = [Network.train_path(*data, *layer, penalties, ridges) for layer in layers]
         return list(zip(*paths, strict=True))
+
+    def _data(self, selected: IntArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Inputs (n_rows, n_inputs), targets and weights of some rows."""
+        return self.inputs(selected, rows).T, self.scaled_targets(rows), self.problem.weights[rows]
+
+    def _pieces(self, rows: IntArray, width: int) -> list[IntArray]:
+        """Rows cut into pieces whose layers take little memory."""
+        return np.array_split(rows, -(-len(rows) * width // LAYER_NUMBERS))
 
     def _refit_size(self, selected: IntArray) -> tuple[int, int, float]:
         """Width, number and ridge of the final predictor's layers."""
@@ -196,15 +221,17 @@ class SSFNScorer:
     ) -> FloatArray:
         """The same, summed over one split."""
         mean, scale = self.target_scales
-        inputs, weights = self.inputs(selected, test).T, self.problem.weights[test]
         by_mistakes = self.problem.classes is not None and self.problem.loss == "squared_error"
         sums = np.zeros((2, len(ridges)))
-        for i, networks in enumerate(self._train(selected, train, width, n_draws, ridges)):
-            outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
-            losses = self.problem.row_losses(outputs, test)
-            # Squared errors of indicators flatter small networks, which hardly dare to tell classes apart.
-            counts = mistakes(outputs, self.problem.targets[test]) if by_mistakes else losses
-            sums[:, i] = np.array([counts, losses]) @ weights
+        trained = self._train(selected, train, width, n_draws, ridges)
+        for rows in self._pieces(test, width):
+            inputs, weights = self.inputs(selected, rows).T, self.problem.weights[rows]
+            for i, networks in enumerate(trained):
+                outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
+                losses = self.problem.row_losses(outputs, rows)
+                # Squared errors of indicators flatter small networks, which hardly dare to tell classes apart.
+                counts = mistakes(outputs, self.problem.targets[rows]) if by_mistakes else losses
+                sums[:, i] += np.array([counts, losses]) @ weights
         return sums
 
     @cached_property
@@ -214,39 +241,9 @@ class SSFNScorer:
         return make_rounds(min(REFIT_FOLDS, n_fit), X, y, classification=False, random_state=seed)
 
 
-def _chunk_losses(scorer: SSFNScorer, tasks: list[LayerTask], selected: IntArray, candidates: IntArray) -> FloatArray:
+def _chunk_losses(scorer: SSFNScorer, tasks: list[RoundTask], candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    mean, scale = scorer.target_scales
-
-    def predictions() -> Iterator[AnyArray]:
-        for fold, task in zip(scorer.problem.rounds, tasks, strict=True):
-            columns = scorer.inputs(candidates.ravel(), fold.rows).reshape(*candidates.shape, len(fold.rows))
-            if scorer.config.redraw:
-                task = _redrawn(scorer, task, fold, selected, candidates, columns)
-            yield score_chunk(task, columns).astype(np.float64) * scale + mean
-
-    return scorer.problem.part_losses(predictions())
-
-
-def _redrawn(
-    scorer: SSFNScorer,
-    task: LayerTask,
-    fold: Round,
-    selected: IntArray,
-    candidates: IntArray,
-    columns: FloatArray,
-) -> LayerTask:
-    """The task with complete pre-activations of its own for each candidate, from weights of its own."""
-    n_draws, n_rows, width = task.base.shape
-    known, n_units = scorer.inputs(selected, fold.rows), task.n_units
-    base = np.zeros((len(candidates), n_draws, n_rows, width), task.base.dtype)
-    for i, (names, new) in enumerate(zip(candidates, columns, strict=True)):
-        inputs = np.concatenate([known, new])
-        for draw in range(n_draws):
-            number = (draw, len(selected), 1 + int(names[0]) if len(names) else 0)
-            weights, biases = scorer.layer(number, len(inputs), n_units)
-            base[i, draw, :, :n_units] = inputs.T @ weights + biases
-    return task.with_base(base)
+    return np.concatenate([task.part_losses(scorer, candidates) for task in tasks], axis=1)
 
 
 @dataclass(frozen=True)
@@ -260,6 +257,11 @@ class SSFNPredictor:
 
     def predict(self, X: AnyArray) -> FloatArray:
         """Coded targets of shape (n_samples, n_outputs)."""
-        inputs = self.reader(X)
-        outputs: FloatArray = np.mean([network.predict(inputs) for network in self.networks], axis=0)
-        return outputs * self.target_scale + self.target_mean
+        outputs = np.empty((len(X), len(self.target_mean)))
+        for start in range(0, len(X), PREDICTED_ROWS):
+            some = slice(start, start + PREDICTED_ROWS)
+            inputs = self.reader(X[some])
+            outputs[some] = np.mean([network.predict(inputs) for network in self.networks], axis=0)
+        outputs *= self.target_scale
+        outputs += self.target_mean
+        return outputs
