@@ -16,6 +16,7 @@ from ngp.compute.parallel import run_tasks
 from ngp.compute.scoring import LayerTask, LinearState, linear_state, padded_width, score_chunk
 from ngp.losses import mistakes
 from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.problem import Problem
 from ngp.validation import Round, make_rounds
@@ -91,10 +92,11 @@ class SSFNScorer:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
         folds = zip(self.problem.rounds, states, strict=True)
         tasks = [self._shared_task(fold, selected, candidates.shape[1], state) for fold, state in folds]
+        shared = self.problem, _Step(Recipe.of(self), selected, tasks)
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
-        arguments = [(self, tasks, selected, candidates[start : start + length]) for start in starts]
-        return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
+        chunks = [(candidates[start : start + length],) for start in starts]
+        return np.concatenate(run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared))
 
     def _scaled_targets(self, rows: IntArray) -> FloatArray:
         mean, scale = self.target_scales
@@ -187,14 +189,14 @@ class SSFNScorer:
         rounds = self.problem.rounds if n_folds <= 2 * REFIT_FOLDS else self._few_folds  # leave-one-out has too many
         splits = [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
-        sums = run_tasks(self._refit_split, arguments, self.n_jobs)
+        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, Recipe.of(self)))
         total: FloatArray = np.sum(sums, axis=0)
         return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
 
-    def _refit_split(
+    def refit_split(
         self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
     ) -> FloatArray:
-        """The same, summed over one split."""
+        """What counts of final predictors of one size, and the loss, summed over one split: (2, n_ridges)."""
         mean, scale = self.target_scales
         inputs, weights = self.inputs(selected, test).T, self.problem.weights[test]
         by_mistakes = self.problem.classes is not None and self.problem.loss == "squared_error"
@@ -214,18 +216,32 @@ class SSFNScorer:
         return make_rounds(min(REFIT_FOLDS, n_fit), X, y, classification=False, random_state=seed)
 
 
-def _chunk_losses(scorer: SSFNScorer, tasks: list[LayerTask], selected: IntArray, candidates: IntArray) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What all chunks of candidates of a step need: the scorer, the selected columns, and a task a round."""
+
+    recipe: Recipe[SSFNScorer]
+    selected: IntArray
+    tasks: list[LayerTask]
+
+
+def _chunk_losses(problem: Problem, step: _Step, candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
+    scorer = step.recipe.make(problem)
     mean, scale = scorer.target_scales
 
     def predictions() -> Iterator[AnyArray]:
-        for fold, task in zip(scorer.problem.rounds, tasks, strict=True):
+        for fold, task in zip(problem.rounds, step.tasks, strict=True):
             columns = scorer.inputs(candidates.ravel(), fold.rows).reshape(*candidates.shape, len(fold.rows))
             if scorer.config.redraw:
-                task = _redrawn(scorer, task, fold, selected, candidates, columns)
+                task = _redrawn(scorer, task, fold, step.selected, candidates, columns)
             yield score_chunk(task, columns).astype(np.float64) * scale + mean
 
-    return scorer.problem.part_losses(predictions())
+    return problem.part_losses(predictions())
+
+
+def _refit_split(problem: Problem, recipe: Recipe[SSFNScorer], *arguments: Any) -> FloatArray:
+    return recipe.make(problem).refit_split(*arguments)
 
 
 def _redrawn(
