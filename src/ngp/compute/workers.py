@@ -12,6 +12,7 @@ from __future__ import annotations
 import mmap
 import os
 import pickle
+import sys
 import tempfile
 import threading
 import weakref
@@ -26,7 +27,7 @@ from typing import Any
 import cloudpickle
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import BACKENDS, LokyBackend, MultiprocessingBackend, ParallelBackendBase
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["Workers", "WorkersLost", "find_workers", "is_cluster"]
 
@@ -139,7 +140,7 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._tasks == 0:
-                self._limits = threadpool_limits(1, user_api="blas")
+                self._limits = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
             self._tasks += 1
 
     def __exit__(self, *_: object) -> None:
@@ -150,6 +151,12 @@ class _OneBlasThread:
 
 
 one_blas_thread = _OneBlasThread()
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:
+    """Look for BLAS libraries, which takes milliseconds: only where modules, and libraries with them, were imported."""
+    return ThreadpoolController()
 
 
 # ---------------------------------------------------------------- processes of this machine
@@ -292,9 +299,10 @@ class DaskWorkers(Workers):
             client.submit(call, task, *shared, *each, pure=False, **options): number
             for number, each in arguments.items()
         }
+        done = as_completed(list(numbers), loop=client.loop, with_results=True, raise_errors=False)
         try:
             with self._backend.retrieval_context():  # makes room for the tasks, where this is a task itself
-                for future, result in as_completed(list(numbers), with_results=True, raise_errors=False):
+                for future, result in done:
                     error = result[1] if future.status == "error" else result
                     if future.status == "cancelled" or isinstance(error, KilledWorker):
                         raise WorkersLost from error
