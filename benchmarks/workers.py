@@ -142,7 +142,8 @@ def report(results: dict[str, Any]) -> None:
     for name, sent in results["sent"].items():
         print(
             f"{name.split()[0]}: {sent['n_objects']} objects sent once, the largest {sent['largest_object_mb']:.1f} MB "
-            f"and the others {sent['other_objects_mb']:.1f} MB; {sent['n_tasks']} tasks of {sent['all_tasks_mb']:.1f} MB"
+            f"and the others {sent['other_objects_mb']:.1f} MB; "
+            f"{sent['n_tasks']} tasks, {sent['all_tasks_mb']:.1f} MB together"
         )
 
 

@@ -33,8 +33,8 @@ __all__ = ["Workers", "WorkersLost", "find_workers", "is_cluster"]
 
 # What a task gets beside the shared objects, by the number of the task.
 Arguments = Mapping[int, tuple[Any, ...]]
-# Shared objects that a process keeps ready: a problem and what belongs to a step, and as many again for another thread.
-KEPT_OBJECTS = 4
+# Shared objects that a process keeps ready: a problem, a scorer's settings, a step, and as many again for another fit.
+KEPT_OBJECTS = 6
 # Where arrays begin in a file: at whole cache lines.
 ALIGNMENT = 64
 
@@ -285,7 +285,7 @@ class DaskWorkers(Workers):
         self._backend = backend
 
     def send(self, thing: Any) -> Any:
-        """Scatter an object over all workers."""
+        """Scatter an object over all workers, which may later fetch it from each other."""
         return self._backend.client.scatter(thing, broadcast=True, hash=False)
 
     def submit(

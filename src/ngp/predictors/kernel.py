@@ -184,6 +184,11 @@ class KernelScorer:
     algebra: Algebra
 
     @cached_property
+    def recipe(self) -> Recipe[KernelScorer]:
+        """What other processes make the scorer of."""
+        return Recipe.of(self)
+
+    @cached_property
     def parts(self) -> tuple[_Part, ...]:
         """The rounds without rows of weight zero."""
         return tuple(_Part.of(fold, self.problem.weights) for fold in self.problem.rounds)
@@ -229,15 +234,15 @@ class KernelScorer:
         self, selected: IntArray, candidates: IntArray, n_columns: int, sign: Literal[1, -1] = 1
     ) -> FloatArray:
         """Losses of candidates that all add (or drop) equally many columns, one chunk of them a task."""
-        step = _Step(Recipe.of(self), [self._task(part, selected, n_columns, sign) for part in self.parts])
+        step = _Step([self._task(part, selected, n_columns, sign) for part in self.parts])
+        shared = self.problem, self.recipe, step
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         chunks = [candidates[start : start + length] for start in starts]
         if isinstance(self.algebra, NumpyAlgebra):
             arguments = [(chunk,) for chunk in chunks]
-            return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs, shared=(self.problem, step)))
-        # A GPU gains nothing from threads.
-        return np.concatenate([_chunk_losses(self.problem, step, chunk) for chunk in chunks])
+            return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs, shared=shared))
+        return np.concatenate([_chunk_losses(*shared, chunk) for chunk in chunks])  # a GPU gains nothing from threads
 
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
@@ -329,7 +334,7 @@ class KernelScorer:
         gammas, gamma = (GAMMA_FACTORS, self._gamma(selected)) if config.kernel == "rbf" else ((1.0,), 1.0)
         plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
         sizes = [(gamma * narrower, config.ridge * higher) for narrower, higher in product(gammas, RIDGE_FACTORS)]
-        shared = self.problem, Recipe.of(plain)
+        shared = self.problem, plain.recipe
         losses = run_tasks(_selection_loss, [(selected, *size) for size in sizes], self.n_jobs, shared=shared)
         return plain.with_size(*sizes[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))])
 
@@ -340,15 +345,14 @@ class KernelScorer:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """What all chunks of candidates of a step need: the scorer, and a task a round."""
+    """What all chunks of candidates of a step need: a task a round."""
 
-    recipe: Recipe[KernelScorer]
     tasks: list[KernelTask]
 
 
-def _chunk_losses(problem: Problem, step: _Step, candidates: IntArray) -> FloatArray:
+def _chunk_losses(problem: Problem, recipe: Recipe[KernelScorer], step: _Step, candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    scorer = step.recipe.make(problem)
+    scorer = recipe.make(problem)
     mean, scale = problem.target_scales
 
     def predictions() -> Iterator[AnyArray]:

@@ -110,6 +110,11 @@ class NetworkScorer(ABC):
         """Make the picklable function from X to the inputs of the final network."""
 
     @cached_property
+    def recipe(self) -> Recipe[NetworkScorer]:
+        """What other processes make the scorer of."""
+        return Recipe.of(self)
+
+    @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
         """Mean of each target and one common deviation; classes under a loss of their own stay as they are."""
         if self.problem.loss != "squared_error":
@@ -135,14 +140,15 @@ class NetworkScorer(ABC):
         selected = np.asarray(selected, dtype=np.intp)
         with one_torch_thread():
             step = _Step.of(self, selected, self.config.epochs, warm=self.config.warm_start)
+            shared = self.problem, self.recipe, step
             order = np.argsort(candidates.sizes, kind="stable")  # so that candidates of one size are together
             length = self._chunk_length(len(candidates), len(selected) + int(candidates.sizes.max()))
             chunks = [order[i : i + length] for i in range(0, len(order), length)]
             arguments = [([candidates[i] for i in chunk],) for chunk in chunks]
             if self.device == "cpu":
-                losses = run_tasks(_step_losses, arguments, self.n_jobs, shared=(self.problem, step))
+                losses = run_tasks(_step_losses, arguments, self.n_jobs, shared=shared)
             else:  # a GPU gains nothing from threads
-                losses = [_step_losses(self.problem, step, *each) for each in arguments]
+                losses = [_step_losses(*shared, *each) for each in arguments]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         parts[order] = np.concatenate(losses)
         return Losses(parts, self.problem.part_weights)
@@ -251,7 +257,7 @@ class NetworkScorer(ABC):
         losses = []
         for factor in EPOCH_FACTORS:
             step = _Step.of(self, selected, config.epochs * factor, warm=False)
-            parts = _step_losses(self.problem, step, [selected[:0]])[0]
+            parts = _step_losses(self.problem, self.recipe, step, [selected[:0]])[0]
             loss = float(parts @ self.problem.part_weights)
             losses.append((loss if isfinite(loss) else inf, factor))
         return int(config.epochs * min(losses)[1])
@@ -259,9 +265,8 @@ class NetworkScorer(ABC):
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """What all chunks of candidates of a step need: the scorer, and how it trains them."""
+    """What all chunks of candidates of a step need: how they are trained."""
 
-    recipe: Recipe[NetworkScorer]
     runs: list[Run]
 
     @classmethod
@@ -275,12 +280,14 @@ class _Step:
                 network = scorer.trained(run, nothing, scorer.inputs(selected, nothing))
                 run = replace(run, start=[p.detach() for p in network.parameters])
             runs.append(run)
-        return cls(Recipe.of(scorer), runs)
+        return cls(runs)
 
 
-def _step_losses(problem: Problem, step: _Step, candidates: list[IntArray]) -> FloatArray:
+def _step_losses(
+    problem: Problem, recipe: Recipe[NetworkScorer], step: _Step, candidates: list[IntArray]
+) -> FloatArray:
     """Losses of a few candidates in all parts of the validation; draws are averaged."""
-    scorer, rounds = step.recipe.make(problem), problem.rounds
+    scorer, rounds = recipe.make(problem), problem.rounds
     predictions = [np.zeros((len(candidates), len(fold.rows), problem.n_outputs)) for fold in rounds]
     mean, scale = scorer.target_scales
     with one_torch_thread():

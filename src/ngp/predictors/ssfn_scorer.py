@@ -52,6 +52,11 @@ class SSFNScorer:
     n_jobs: int | None
     dtype: np.dtype[Any]
 
+    @cached_property
+    def recipe(self) -> Recipe[SSFNScorer]:
+        """What other processes make the scorer of."""
+        return Recipe.of(self)
+
     def penalties(self, n_columns: int) -> Penalties:
         """The configuration's penalties with so many columns, and the norm bound as a number."""
         config, bound = self.config, self.config.norm_bound
@@ -92,7 +97,7 @@ class SSFNScorer:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
         folds = zip(self.problem.rounds, states, strict=True)
         tasks = [self._shared_task(fold, selected, candidates.shape[1], state) for fold, state in folds]
-        shared = self.problem, _Step(Recipe.of(self), selected, tasks)
+        shared = self.problem, self.recipe, _Step(selected, tasks)
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         chunks = [(candidates[start : start + length],) for start in starts]
@@ -189,7 +194,7 @@ class SSFNScorer:
         rounds = self.problem.rounds if n_folds <= 2 * REFIT_FOLDS else self._few_folds  # leave-one-out has too many
         splits = [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
-        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, Recipe.of(self)))
+        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.recipe))
         total: FloatArray = np.sum(sums, axis=0)
         return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
 
@@ -218,16 +223,15 @@ class SSFNScorer:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """What all chunks of candidates of a step need: the scorer, the selected columns, and a task a round."""
+    """What all chunks of candidates of a step need: the selected columns, and a task a round."""
 
-    recipe: Recipe[SSFNScorer]
     selected: IntArray
     tasks: list[LayerTask]
 
 
-def _chunk_losses(problem: Problem, step: _Step, candidates: IntArray) -> FloatArray:
+def _chunk_losses(problem: Problem, recipe: Recipe[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    scorer = step.recipe.make(problem)
+    scorer = recipe.make(problem)
     mean, scale = scorer.target_scales
 
     def predictions() -> Iterator[AnyArray]:
