@@ -310,7 +310,8 @@ class DaskWorkers(Workers):
                         raise error
                     yield numbers.pop(future), result
         finally:
-            client.cancel(list(numbers))
+            if numbers:
+                client.cancel(list(numbers))
 
 
 class RayWorkers(Workers):
