@@ -182,6 +182,16 @@ class LayerTask:
         return replace(self, base=base, slot_weights=self.slot_weights[:, :0])
 
 
+def _widened(task: LayerTask) -> LayerTask:
+    """The task with whole vectors of this machine, where one with shorter vectors has made it."""
+    width = task.base.shape[-1]
+    missing = padded_width(width, task.base.dtype) - width
+    if missing == 0:
+        return task
+    base, slots = (np.pad(each, [(0, 0)] * (each.ndim - 1) + [(0, missing)]) for each in (task.base, task.slot_weights))
+    return replace(task, base=base, slot_weights=slots)
+
+
 def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
     """Out-of-fold predictions for some candidates that add equally many columns.
 
@@ -197,6 +207,7 @@ def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
     array of shape (n_candidates, J, Q)
         Mean predictions over the draws; zero in rows that always train.
     """
+    task = _widened(task)
     n_rows, n_outputs = task.targets.shape
     n_folds, n_candidates = len(task.segments) - 2, len(columns)
     n_draws, _, width = task.base.shape[-3:]
