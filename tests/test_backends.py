@@ -318,6 +318,7 @@ print(len(shown), "of", len(blocks), "blocks shown,", runner.summarize(verbose=F
 """
 
 
+@pytest.mark.slow
 def test_the_guide_shows_what_happens() -> None:
     page = Path(__file__).parents[1] / "docs" / "clusters.md"
     command = [sys.executable, "-c", GUIDE, str(page)]  # a process of its own: it starts and stops clusters

@@ -67,8 +67,9 @@ def test_stored_objects_come_back(things: list[Any], order: str, tmp_path: Path)
     assert found["text"] == "ä"
     for one, other in zip(things, found["things"], strict=True):
         np.testing.assert_array_equal(one, other)
-        assert one.dtype == other.dtype
-        assert order == "T" or one.flags.f_contiguous == other.flags.f_contiguous
+        if order in "CF":  # others are copied, in the order and the byte order that numpy likes
+            assert one.dtype == other.dtype
+            assert one.flags.f_contiguous == other.flags.f_contiguous
 
 
 def test_arrays_of_stored_objects_are_mapped_and_read_only(tmp_path: Path) -> None:
