@@ -61,6 +61,21 @@ def test_operations_of_the_headline(speed: ModuleType) -> None:
     assert speed.operations(300) == pytest.approx(300 * 103**2 + 5 * 103**3 / 3)
 
 
+def test_workers_of_all_backends_find_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    workers, file = importlib.import_module("benchmarks.workers"), tmp_path / "workers.json"
+    sizes = ["--samples", "60", "--columns", "40", "--selected", "2", "--repetitions", "1"]
+    workers.main([*sizes, "--backends", "threading", "loky", "--json", str(file)])
+    results = json.loads(file.read_text())
+    assert results["same_bits"]
+    assert set(results["seconds"]) == {"threading 1", "threading 2", "loky 1", "loky 2"}
+    sent = results["sent"]["loky 2"]
+    assert sent["largest_object_mb"] > results["x_mb"] > sent["other_objects_mb"] / 10
+    assert "loky: two workers" in capsys.readouterr().out
+
+
 @pytest.fixture
 def artificial(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT))

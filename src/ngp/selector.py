@@ -27,6 +27,7 @@ from threadpoolctl import threadpool_limits
 from ngp._types import AnyArray, IntArray
 from ngp.checkpoint import Checkpoint, identity_of
 from ngp.columns import ColumnEncoder, briefly_refused_gaps, column_numbers
+from ngp.compute.parallel import keep_workers
 from ngp.fitted import FittedSelector
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
@@ -286,7 +287,7 @@ class NeuralGreedyPursuit(FittedSelector):
         )
         self._check_columns(problem, fixed)
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
-        with threadpool_limits(1, user_api="blas"):
+        with threadpool_limits(1, user_api="blas"), keep_workers():
             self._select(problem, predictor, fixed, seed, saved)
         return self
 

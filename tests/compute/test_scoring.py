@@ -79,6 +79,15 @@ def test_padded_width_switches_nothing(instruction_set: str) -> None:
     assert scoring.padded_width(1, np.dtype("float64")) == vector_bytes // 8
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tasks_may_come_from_machines_with_shorter_vectors(dtype: str, instruction_set: str) -> None:
+    case = Case(n_units=9)  # no whole number of vectors in any set but the plain one
+    expected = score_chunk(*make_case(case, dtype, instruction_set))
+    task, columns = make_case(case, dtype, "plain")
+    _kernels.use(instruction_set)
+    np.testing.assert_array_equal(score_chunk(task, columns), expected)
+
+
 def test_cases_are_what_they_are_called() -> None:
     def loss(case: Case) -> Any:
         return losses(plain_predictions(case), case)

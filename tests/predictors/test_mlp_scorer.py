@@ -524,15 +524,15 @@ def test_a_training_that_diverged_is_not_taken_for_the_better_one(monkeypatch: p
     scorer = bind(make_case(), epochs=4, refit_epochs="auto")
     for bad, expected in [(4, 12), (12, 4)]:
 
-        class Judge:
-            def __init__(self, scorer: Any, selected: Any, epochs: int, *, warm: bool, bad: int = bad) -> None:
-                assert not warm  # the final network begins afresh, and so must those that are judged
-                self.loss = np.nan if epochs == bad else 1.0
+        def loss(scorer: Any, selected: Any, epochs: int, *, warm: bool, bad: int = bad) -> float:
+            assert not warm  # the final network begins afresh, and so must those that are judged
+            return np.nan if epochs == bad else 1.0
 
-            def losses(self, candidates: Any) -> Any:
-                return np.full((1, len(scorer.problem.part_weights)), self.loss)
+        def losses(problem: Any, recipe: Any, step: float, candidates: Any) -> Any:
+            return np.full((1, len(problem.part_weights)), step)
 
-        monkeypatch.setattr(networks, "_Step", Judge)
+        monkeypatch.setattr(networks._Step, "of", loss)
+        monkeypatch.setattr(networks, "_step_losses", losses)
         assert scorer._refit_epochs(SELECTED) == expected
 
 

@@ -233,6 +233,16 @@ class LayerTask:
         return replace(self, base=base, slot_weights=self.slot_weights[:, :0])
 
 
+def _widened(task: LayerTask) -> LayerTask:
+    """The task with whole vectors of this machine, where one with shorter vectors has made it."""
+    width = task.base.shape[-1]
+    missing = padded_width(width, task.base.dtype) - width
+    if missing == 0:
+        return task
+    base, slots = (np.pad(each, [(0, 0)] * (each.ndim - 1) + [(0, missing)]) for each in (task.base, task.slot_weights))
+    return replace(task, base=base, slot_weights=slots)
+
+
 def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
     """Out-of-fold predictions for some candidates that add equally many columns.
 
@@ -249,7 +259,7 @@ def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
         Mean predictions over the draws; zero in rows that always train.
     """
     out = np.empty((len(columns), *task.targets.shape), dtype=task.targets.dtype)
-    _call(task, columns, Phase.ALL, None, out)
+    _call(_widened(task), columns, Phase.ALL, None, out)
     return out
 
 

@@ -66,6 +66,17 @@ class ColumnSets:
     def __getitem__(self, index: int) -> IntArray:
         return self.columns[self.bounds[index] : self.bounds[index + 1]]
 
+    def part(self, start: int, stop: int) -> ColumnSets:
+        """Take the sets from one number to before another.
+
+        Examples
+        --------
+        >>> ColumnSets.of([[3], [1, 4], [2]]).part(1, 3).columns
+        array([1, 4, 2])
+        """
+        bounds = self.bounds[start : stop + 1]
+        return ColumnSets(self.columns[bounds[0] : bounds[-1]], bounds - bounds[0])
+
     @property
     def sizes(self) -> IntArray:
         """Number of columns of each set."""

@@ -13,13 +13,13 @@ from typing import Any, ClassVar, TextIO
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
-from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.compute.parallel import run_tasks
 from ngp.losses import LOSSES
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.linear import LinearModel, closed_form, linear_losses
@@ -166,12 +166,10 @@ class EstimatorScorer:
     def _fit_all(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
         """Losses (n_candidates, n_parts) from fits one by one, one chunk of candidates a task."""
         length = self._chunk_length(candidates)
-        chunks = (
-            (self.trainer, *self._chunk(selected, candidates, slice(start, start + length)), os.getpid())
-            for start in range(0, len(candidates), length)
-        )
+        chunks = [_chunk(selected, candidates, start, start + length) for start in range(0, len(candidates), length)]
+        shared = self.problem, _Step(self.trainer, os.getpid(), get_config())
         with _held_back_warnings() as warned:
-            results = Parallel(n_jobs=self.n_jobs)(delayed(_chunk_losses)(*chunk) for chunk in chunks)
+            results = run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared, prefer="processes")
         for _, elsewhere in results:
             for kind, warning in elsewhere.items():
                 warned.setdefault(kind, warning)
@@ -186,23 +184,21 @@ class EstimatorScorer:
         fair = -(-len(candidates) // (CHUNKS_PER_JOB * jobs)) if jobs > 1 else len(candidates)
         return max(1, min(fair, CHUNK_NUMBERS // numbers))
 
-    def _chunk(
-        self, selected: IntArray, candidates: ColumnSets, members: slice
-    ) -> tuple[Problem, IntArray, list[IntArray]]:
-        """The columns that some candidates need, as a problem of its own; their names in X, and sets of them."""
-        bounds = candidates.bounds[members.start : members.stop + 1]
-        columns = np.concatenate([selected, candidates.columns[bounds[0] : bounds[-1]]])
-        places = np.arange(len(columns))
-        known, new = np.split(places, [len(selected)])
-        sets = [np.concatenate([known, each]) for each in np.split(new, bounds[1:-1] - bounds[0])]
-        return self.problem.only(columns), columns, sets
-
     def fit(self, selected: IntArray) -> FittedEstimator:
         """Train the final predictor on all rows that may train."""
         selected = np.asarray(selected, dtype=np.intp)
         rows = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0)
         with _named_columns(self.trainer, selected):
             return self.trainer.train(self.problem, selected, rows)
+
+
+def _chunk(selected: IntArray, candidates: ColumnSets, start: int, stop: int) -> tuple[IntArray, list[IntArray]]:
+    """The columns that some candidates need, and sets of places among them."""
+    bounds = candidates.bounds[start : stop + 1]
+    columns = np.concatenate([selected, candidates.columns[bounds[0] : bounds[-1]]])
+    places = np.arange(len(columns))
+    known, new = np.split(places, [len(selected)])
+    return columns, [np.concatenate([known, each]) for each in np.split(new, bounds[1:-1] - bounds[0])]
 
 
 @dataclass(frozen=True)
@@ -253,16 +249,36 @@ class FittedEstimator:
         return coded[:, 1:] if len(self.classes) == 2 else coded
 
 
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What all chunks of candidates of a step need.
+
+    Attributes
+    ----------
+    trainer : Trainer
+        What fits.
+    home : int
+        The process that asks.
+    settings : dict
+        Its configuration of scikit-learn, which no other process or thread knows.
+    """
+
+    trainer: Trainer
+    home: int
+    settings: dict[str, Any]
+
+
 def _chunk_losses(
-    trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[IntArray], home: int
+    problem: Problem, step: _Step, columns: IntArray, sets: Sequence[IntArray]
 ) -> tuple[FloatArray, Warned]:
-    """Losses of sets of columns in all parts of the validation, and the warnings that the caller can't see."""
+    """Losses of sets of places among some columns in all parts, and the warnings that the caller can't see."""
     losses = _scores if problem.scoring is not None else _prediction_losses
-    if os.getpid() == home:
-        return losses(trainer, problem, names, sets), {}
-    # One BLAS thread as in the selector's own process: other numbers of them would be rounded differently.
-    with _held_back_warnings() as warned, threadpool_limits(1, user_api="blas"):
-        return losses(trainer, problem, names, sets), warned
+    few = problem.only(columns)
+    with config_context(**step.settings):
+        if os.getpid() == step.home:
+            return losses(step.trainer, few, columns, sets), {}
+        with _held_back_warnings() as warned:
+            return losses(step.trainer, few, columns, sets), warned
 
 
 def _prediction_losses(trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[IntArray]) -> FloatArray:

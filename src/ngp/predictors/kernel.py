@@ -21,6 +21,7 @@ from ngp.compute.kernel_functions import KernelName, KernelTask, kernel_matrix
 from ngp.compute.kernel_ridge import score_chunk, train_kernel
 from ngp.compute.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.problem import Problem
 from ngp.validation import Round
@@ -183,6 +184,11 @@ class KernelScorer:
     algebra: Algebra
 
     @cached_property
+    def recipe(self) -> Recipe[KernelScorer]:
+        """What other processes make the scorer of."""
+        return Recipe.of(self)
+
+    @cached_property
     def parts(self) -> tuple[_Part, ...]:
         """The rounds without rows of weight zero."""
         return tuple(_Part.of(fold, self.problem.weights) for fold in self.problem.rounds)
@@ -228,13 +234,15 @@ class KernelScorer:
         self, selected: IntArray, candidates: IntArray, n_columns: int, sign: Literal[1, -1] = 1
     ) -> FloatArray:
         """Losses of candidates that all add (or drop) equally many columns, one chunk of them a task."""
-        tasks = [self._task(part, selected, n_columns, sign) for part in self.parts]
+        step = _Step([self._task(part, selected, n_columns, sign) for part in self.parts])
+        shared = self.problem, self.recipe, step
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
-        arguments = [(self, tasks, candidates[start : start + length]) for start in starts]
+        chunks = [candidates[start : start + length] for start in starts]
         if isinstance(self.algebra, NumpyAlgebra):
-            return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
-        return np.concatenate([_chunk_losses(*each) for each in arguments])  # a GPU gains nothing from threads
+            arguments = [(chunk,) for chunk in chunks]
+            return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs, shared=shared))
+        return np.concatenate([_chunk_losses(*shared, chunk) for chunk in chunks])  # a GPU gains nothing from threads
 
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
@@ -324,35 +332,44 @@ class KernelScorer:
         """The scorer, in double precision on the CPU, with the ridge and gamma that have the lowest validation loss."""
         config = self.config
         gammas, gamma = (GAMMA_FACTORS, self._gamma(selected)) if config.kernel == "rbf" else ((1.0,), 1.0)
-        scorers = [
-            replace(
-                self,
-                config=clone(config).set_params(gamma=gamma * narrower, ridge=config.ridge * higher),
-                n_jobs=1,
-                algebra=NumpyAlgebra("float64"),
-            )
-            for narrower, higher in product(gammas, RIDGE_FACTORS)
-        ]
-        losses = run_tasks(_selection_loss, [(scorer, selected) for scorer in scorers], self.n_jobs)
-        return scorers[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))]
+        plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
+        sizes = [(gamma * narrower, config.ridge * higher) for narrower, higher in product(gammas, RIDGE_FACTORS)]
+        shared = self.problem, plain.recipe
+        losses = run_tasks(_selection_loss, [(selected, *size) for size in sizes], self.n_jobs, shared=shared)
+        return plain.with_size(*sizes[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))])
+
+    def with_size(self, gamma: float, ridge: float) -> KernelScorer:
+        """The scorer with another gamma and ridge."""
+        return replace(self, config=clone(self.config).set_params(gamma=gamma, ridge=ridge))
 
 
-def _chunk_losses(scorer: KernelScorer, tasks: list[KernelTask], candidates: IntArray) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What all chunks of candidates of a step need: a task a round."""
+
+    tasks: list[KernelTask]
+
+
+def _chunk_losses(problem: Problem, recipe: Recipe[KernelScorer], step: _Step, candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    mean, scale = scorer.problem.target_scales
+    scorer = recipe.make(problem)
+    mean, scale = problem.target_scales
 
     def predictions() -> Iterator[AnyArray]:
-        for fold, part, task in zip(scorer.problem.rounds, scorer.parts, tasks, strict=True):
+        for fold, part, task in zip(problem.rounds, scorer.parts, step.tasks, strict=True):
             columns = scorer.inputs(candidates.ravel(), part.rows).reshape(*candidates.shape, len(part.rows))
-            outputs = np.zeros((len(candidates), len(fold.rows), scorer.problem.n_outputs))
+            outputs = np.zeros((len(candidates), len(fold.rows), problem.n_outputs))
             outputs[:, part.places] = score_chunk(task, columns) * scale + mean
             yield outputs
 
-    return scorer.problem.part_losses(predictions())
+    return problem.part_losses(predictions())
 
 
-def _selection_loss(scorer: KernelScorer, selected: IntArray) -> float:
+def _selection_loss(
+    problem: Problem, recipe: Recipe[KernelScorer], selected: IntArray, gamma: float, ridge: float
+) -> float:
     """Validation loss of a selection, with a kernel as wide as the final predictor's."""
+    scorer = recipe.make(problem).with_size(gamma, ridge)
     return float(scorer.add_losses(selected[:0], ColumnSets.of([selected])).means[0])
 
 

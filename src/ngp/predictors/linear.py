@@ -130,17 +130,25 @@ def linear_losses(
         for start in range(0, len(members), length):
             owners.append(members[start : start + length])
             columns = candidates.columns[candidates.bounds[owners[-1]][:, None] + np.arange(size)]
-            tasks.append((problem, model, selected, columns))
+            tasks.append((columns,))
     parts, exact = np.empty((len(candidates), len(problem.part_weights))), np.empty(len(candidates), dtype=bool)
-    for chunk, result in zip(owners, run_tasks(_chunk_losses, tasks, n_jobs), strict=True):
+    results = run_tasks(_chunk_losses, tasks, n_jobs, shared=(problem, _Step(model, selected)))
+    for chunk, result in zip(owners, results, strict=True):
         parts[chunk], exact[chunk] = result
     return parts, exact
 
 
-def _chunk_losses(
-    problem: Problem, model: LinearModel, selected: IntArray, candidates: IntArray
-) -> tuple[FloatArray, BoolArray]:
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What all chunks of candidates of a step need: the model and the selected columns."""
+
+    model: LinearModel
+    selected: IntArray
+
+
+def _chunk_losses(problem: Problem, step: _Step, candidates: IntArray) -> tuple[FloatArray, BoolArray]:
     """Losses of a few candidates (n, m) in all parts of the validation, and whether they are exact."""
+    model, selected = step.model, step.selected
     exact = np.ones(len(candidates), dtype=bool)
 
     def predictions() -> Iterator[AnyArray]:

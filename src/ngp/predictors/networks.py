@@ -16,6 +16,7 @@ import numpy as np
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.recipe import Recipe
 from ngp.problem import Problem
 
 if TYPE_CHECKING:
@@ -109,6 +110,11 @@ class NetworkScorer(ABC):
         """Make the picklable function from X to the inputs of the final network."""
 
     @cached_property
+    def recipe(self) -> Recipe[NetworkScorer]:
+        """What other processes make the scorer of."""
+        return Recipe.of(self)
+
+    @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
         """Mean of each target and one common deviation; classes under a loss of their own stay as they are."""
         if self.problem.loss != "squared_error":
@@ -133,12 +139,16 @@ class NetworkScorer(ABC):
         """Validation losses of S + g for the new columns g of every candidate."""
         selected = np.asarray(selected, dtype=np.intp)
         with one_torch_thread():
-            task = _Step(self, selected, self.config.epochs, warm=self.config.warm_start)
+            step = _Step.of(self, selected, self.config.epochs, warm=self.config.warm_start)
+            shared = self.problem, self.recipe, step
             order = np.argsort(candidates.sizes, kind="stable")  # so that candidates of one size are together
             length = self._chunk_length(len(candidates), len(selected) + int(candidates.sizes.max()))
             chunks = [order[i : i + length] for i in range(0, len(order), length)]
             arguments = [([candidates[i] for i in chunk],) for chunk in chunks]
-            losses = run_tasks(task.losses, arguments, self.n_jobs if self.device == "cpu" else 1)
+            if self.device == "cpu":
+                losses = run_tasks(_step_losses, arguments, self.n_jobs, shared=shared)
+            else:  # a GPU gains nothing from threads
+                losses = [_step_losses(*shared, *each) for each in arguments]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         parts[order] = np.concatenate(losses)
         return Losses(parts, self.problem.part_weights)
@@ -246,18 +256,22 @@ class NetworkScorer(ABC):
             return int(config.refit_epochs)
         losses = []
         for factor in EPOCH_FACTORS:
-            parts = _Step(self, selected, config.epochs * factor, warm=False).losses([selected[:0]])[0]
+            step = _Step.of(self, selected, config.epochs * factor, warm=False)
+            parts = _step_losses(self.problem, self.recipe, step, [selected[:0]])[0]
             loss = float(parts @ self.problem.part_weights)
             losses.append((loss if isfinite(loss) else inf, factor))
         return int(config.epochs * min(losses)[1])
 
 
+@dataclass(frozen=True, eq=False)
 class _Step:
-    """The training of all candidates of a step, or of some of them."""
+    """What all chunks of candidates of a step need: how they are trained."""
 
-    def __init__(self, scorer: NetworkScorer, selected: IntArray, epochs: int, *, warm: bool) -> None:
-        self.scorer = scorer
-        self.runs = []
+    runs: list[Run]
+
+    @classmethod
+    def of(cls, scorer: NetworkScorer, selected: IntArray, epochs: int, *, warm: bool) -> _Step:
+        runs = []
         for splits, draw in product(scorer.split_groups, range(scorer.config.n_draws)):
             plan = scorer.plan([scorer.training_rows(split) for split in splits], epochs, len(selected), draw)
             run = Run(selected, draw, splits, plan)
@@ -265,15 +279,19 @@ class _Step:
                 nothing = [selected[:0]]
                 network = scorer.trained(run, nothing, scorer.inputs(selected, nothing))
                 run = replace(run, start=[p.detach() for p in network.parameters])
-            self.runs.append(run)
+            runs.append(run)
+        return cls(runs)
 
-    def losses(self, candidates: list[IntArray]) -> FloatArray:
-        """Losses of a few candidates in all parts of the validation; draws are averaged."""
-        scorer, rounds = self.scorer, self.scorer.problem.rounds
-        n_outputs = scorer.problem.n_outputs
-        predictions = [np.zeros((len(candidates), len(fold.rows), n_outputs)) for fold in rounds]
-        mean, scale = scorer.target_scales
-        for run in self.runs:
+
+def _step_losses(
+    problem: Problem, recipe: Recipe[NetworkScorer], step: _Step, candidates: list[IntArray]
+) -> FloatArray:
+    """Losses of a few candidates in all parts of the validation; draws are averaged."""
+    scorer, rounds = recipe.make(problem), problem.rounds
+    predictions = [np.zeros((len(candidates), len(fold.rows), problem.n_outputs)) for fold in rounds]
+    mean, scale = scorer.target_scales
+    with one_torch_thread():
+        for run in step.runs:
             judged = [rounds[r].validation(f) for r, f in run.splits]
             rows = np.zeros((len(judged), max(map(len, judged))), dtype=np.intp)
             for own, known in zip(rows, judged, strict=True):
@@ -282,7 +300,7 @@ class _Step:
             for i, (r, f) in enumerate(run.splits):
                 first, last = rounds[r].segments[f + 1 : f + 3]
                 predictions[r][:, first:last] += outputs[:, i, : last - first]
-        return scorer.problem.part_losses(iter([values + mean for values in predictions]))
+    return problem.part_losses(iter([values + mean for values in predictions]))
 
 
 @contextmanager

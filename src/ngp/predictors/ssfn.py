@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp.compute.devices import resolve_device
+from ngp.compute.parallel import on_cluster
+from ngp.predictors.ssfn_cluster import SSFNClusterScorer
 from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 from ngp.predictors.ssfn_scorer import SSFNScorer
 from ngp.problem import Problem
@@ -62,7 +64,8 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where candidates are scored. ``"auto"`` leaves it to the selector; if that says the same, a CUDA device is used
         where there is one and torch is installed, and a step takes long enough. Losses differ by rounding. A norm
-        bound, no ridge or fresh weights for each candidate need a CPU.
+        bound, no ridge or fresh weights for each candidate need a CPU. On a Dask or Ray cluster, ``"cuda"`` is the
+        GPU that each worker sees, and ``"auto"`` is the CPU.
 
     Examples
     --------
@@ -156,8 +159,10 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     ) -> SSFNScorer:
         """Prepare for one problem."""
         self._validate_params()
-        scorer = SSFNScorer if self._device(problem, device, dtype) == "cpu" else SSFNGpuScorer
-        return scorer(self, problem, random_state, n_jobs, np.dtype(dtype))
+        kind = SSFNScorer
+        if self._device(problem, device, dtype) == "cuda":
+            kind = SSFNClusterScorer if on_cluster() else SSFNGpuScorer
+        return kind(self, problem, random_state, n_jobs, np.dtype(dtype))
 
     def _device(self, problem: Problem, common: str, dtype: str) -> str:
         """Where to score: a GPU where one is asked for, or where it can and pays."""
@@ -166,6 +171,8 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         if asked == "mps" or (asked == "cuda" and not able):
             kind = "an SSFN" if able else "an SSFN with a norm bound, without a ridge or with redraw=True"
             raise ValueError(f"device={asked!r} can't run {kind}: use device='cpu' or 'auto'.")
+        if on_cluster():  # whose workers have devices of their own
+            return "cpu" if asked == "auto" else asked
         if asked == "auto":
             rows = sum(len(fold.rows) for fold in problem.rounds)
             operations = 2.0 * problem.groups.n_groups * self.n_draws * rows * self.n_units**2

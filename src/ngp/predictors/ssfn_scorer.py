@@ -16,6 +16,7 @@ from ngp.compute.parallel import run_tasks
 from ngp.compute.scoring import LinearFit
 from ngp.losses import mistakes
 from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.predictors.ssfn_blocks import RoundTask, RowBlock, linear_fit, row_blocks
 from ngp.problem import Problem
@@ -59,6 +60,11 @@ class SSFNScorer:
     n_jobs: int | None
     dtype: np.dtype[Any]
 
+    @cached_property
+    def recipe(self) -> Recipe[SSFNScorer]:
+        """What other processes make the scorer of."""
+        return Recipe.of(self)
+
     def penalties(self, n_columns: int) -> Penalties:
         """The configuration's penalties with so many columns, and the norm bound as a number."""
         config, bound = self.config, self.config.norm_bound
@@ -99,10 +105,10 @@ class SSFNScorer:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
         rounds, n_new = zip(self.problem.rounds, self._blocks, fits, strict=True), candidates.shape[1]
         tasks = [RoundTask(fold, blocks, selected, n_new, fit).prepared(self) for fold, blocks, fit in rounds]
+        shared = self.problem, self.recipe, _Step(tasks)
         length = self._chunk_length(*candidates.shape)
-        starts = range(0, len(candidates), length)
-        arguments = [(self, tasks, candidates[start : start + length]) for start in starts]
-        return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
+        chunks = [(candidates[start : start + length],) for start in range(0, len(candidates), length)]
+        return np.concatenate(run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared))
 
     @cached_property
     def _blocks(self) -> list[list[RowBlock]]:
@@ -212,14 +218,14 @@ class SSFNScorer:
         rounds = self.problem.rounds if n_folds <= 2 * REFIT_FOLDS else self._few_folds  # leave-one-out has too many
         splits = [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
-        sums = run_tasks(self._refit_split, arguments, self.n_jobs)
+        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.recipe))
         total: FloatArray = np.sum(sums, axis=0)
         return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
 
-    def _refit_split(
+    def refit_split(
         self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
     ) -> FloatArray:
-        """The same, summed over one split."""
+        """What counts of final predictors of one size, and the loss, summed over one split: (2, n_ridges)."""
         mean, scale = self.target_scales
         by_mistakes = self.problem.classes is not None and self.problem.loss == "squared_error"
         sums = np.zeros((2, len(ridges)))
@@ -241,9 +247,21 @@ class SSFNScorer:
         return make_rounds(min(REFIT_FOLDS, n_fit), X, y, classification=False, random_state=seed)
 
 
-def _chunk_losses(scorer: SSFNScorer, tasks: list[RoundTask], candidates: IntArray) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What all chunks of candidates of a step need: a task a round."""
+
+    tasks: list[RoundTask]
+
+
+def _chunk_losses(problem: Problem, recipe: Recipe[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    return np.concatenate([task.part_losses(scorer, candidates) for task in tasks], axis=1)
+    scorer = recipe.make(problem)
+    return np.concatenate([task.part_losses(scorer, candidates) for task in step.tasks], axis=1)
+
+
+def _refit_split(problem: Problem, recipe: Recipe[SSFNScorer], *arguments: Any) -> FloatArray:
+    return recipe.make(problem).refit_split(*arguments)
 
 
 @dataclass(frozen=True)
