@@ -16,7 +16,8 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeri
 
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
-from ngp.problem import SCAN_COLUMNS, Problem, code_targets, detect_task, make_problem
+from ngp.moments import SCAN_COLUMNS
+from ngp.problem import Problem, code_targets, detect_task, make_problem
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(3, 2, size=(40, 5))

@@ -58,14 +58,22 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)
+        data: Any
         with briefly_refused_gaps():
             if self.encoder_.feature_groups_ is None:
-                data = validate_data(self, X, reset=False)
+                data = self._few_columns(X)
+                if data is None:
+                    data = validate_data(self, X, reset=False)
             else:
                 _check_feature_names(self, X, reset=False)
                 data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
         coded: FloatArray = self.predictor_.predict(data)
         return coded
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def predict(self, X: npt.ArrayLike) -> AnyArray:
         """Predict from the selected columns.

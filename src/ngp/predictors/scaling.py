@@ -17,7 +17,10 @@ def scaled_columns(problem: Problem, columns: IntArray, rows: IntArray, clip: fl
     """Standardised columns as rows of an array, held within `clip` deviations (None: not at all)."""
     mean, scale = problem.column_scales
     columns, bound = np.ascontiguousarray(columns), np.inf if clip is None else clip
-    return gather_columns(problem.X, rows, columns, mean[columns], scale[columns], bound)
+    if isinstance(problem.X, np.ndarray):
+        return gather_columns(problem.X, rows, columns, mean[columns], scale[columns], bound)
+    taken = problem.X.read(columns)
+    return gather_columns(taken.T, rows, np.arange(len(columns)), mean[columns], scale[columns], bound)
 
 
 @dataclass(frozen=True)

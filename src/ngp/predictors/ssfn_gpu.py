@@ -23,6 +23,8 @@ __all__ = ["SSFNGpuScorer"]
 # Shares of the free memory: for all columns, which are then read once, and for a chunk of candidates.
 COLUMNS_SHARE = 0.3
 CHUNK_SHARE = 0.5
+# Numbers that are moved to the GPU at a time.
+MOVED_NUMBERS = 2**24
 # What counts as free where torch runs on the CPU.
 CPU_MEMORY = 2**28
 
@@ -107,10 +109,17 @@ class SSFNGpuScorer(SSFNScorer):
     @cached_property
     def _resident(self) -> Tensor | None:
         """All columns, samples last, if there is memory for them."""
-        n_rows, n_columns = self.problem.X.shape
+        import torch
+
+        n_rows, n_columns = self.problem.n_samples, self.problem.n_columns
         if 8 * n_rows * n_columns > self._free_memory(COLUMNS_SHARE):
             return None
-        return self._tensor(self.inputs(np.arange(n_columns), np.arange(n_rows)))
+        resident = torch.empty((n_columns, n_rows), dtype=torch.float64, device=self.gpu)
+        length = max(1, MOVED_NUMBERS // n_rows)  # the GPU may have more memory than its host
+        for start in range(0, n_columns, length):
+            columns = np.arange(start, min(start + length, n_columns))
+            resident[start : start + length] = self._tensor(self.inputs(columns, np.arange(n_rows)))
+        return resident
 
     def _columns(self, columns: IntArray, number: int) -> Tensor:
         """Columns (n, J), samples in the order of a round."""

@@ -112,7 +112,7 @@ class SSFNScorer:
 
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
-        numbers = len(self.problem.X) * max(1, n_new)
+        numbers = self.problem.n_samples * max(1, n_new)
         fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
         return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
 
@@ -210,8 +210,8 @@ class SSFNScorer:
     @cached_property
     def _few_folds(self) -> tuple[Round, ...]:
         n_fit, seed = self.problem.n_fit, self.seed % 2**32
-        X, y = self.problem.X[:n_fit], np.zeros(n_fit)
-        return make_rounds(min(REFIT_FOLDS, n_fit), X, y, classification=False, random_state=seed)
+        rows = np.zeros((n_fit, 0))  # random folds look at nothing but their number
+        return make_rounds(min(REFIT_FOLDS, n_fit), rows, rows, classification=False, random_state=seed)
 
 
 def _chunk_losses(scorer: SSFNScorer, tasks: list[LayerTask], selected: IntArray, candidates: IntArray) -> FloatArray:
