@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.callback import CallbackSupportMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_array
+from sklearn.utils import ClassifierTags, check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
@@ -73,6 +73,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags = ClassifierTags()  # y decides whether it is a classifier: if so, of many classes too
         return tags
 
     def predict(self, X: npt.ArrayLike) -> AnyArray:
