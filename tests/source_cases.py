@@ -28,8 +28,9 @@ def part_of_mapping(X: Any, folder: Path) -> Any:
 
 
 def saved(X: Any, folder: Path) -> Any:
-    np.save(folder / "x.npy", X)
-    return np.load(folder / "x.npy", mmap_mode="r")
+    file = folder / f"x{len(list(folder.iterdir()))}.npy"
+    np.save(file, X)
+    return np.load(file, mmap_mode="r")
 
 
 def zarred(X: Any, folder: Path, chunks: tuple[int, int] = (7, 3), **options: Any) -> Any:

@@ -72,8 +72,8 @@ def column_moments(X: AnyArray | ColumnSource, weights: FloatArray) -> Moments:
     for visit in visits:
         top, bottom = visit[0].rows.start, visit[-1].rows.stop
         for start in range(0, n_columns, length):
-            columns = np.arange(start, min(start + length, n_columns))
-            values = read_columns(X, columns, slice(top, bottom))
+            columns = slice(start, min(start + length, n_columns))
+            values = read_columns(X, np.arange(columns.start, columns.stop), slice(top, bottom))
             for slab in visit:
                 _add(moments, columns, values[:, slab.rows.start - top : slab.rows.stop - top], slab)
     return moments
@@ -95,13 +95,14 @@ def _is_stored_by_rows(X: AnyArray | ColumnSource) -> bool:
     return X.by_rows if isinstance(X, ColumnSource) else abs(X.strides[1]) < abs(X.strides[0])
 
 
-def _add(moments: Moments, columns: AnyArray, values: AnyArray, slab: _Slab) -> None:
+def _add(moments: Moments, columns: slice, values: AnyArray, slab: _Slab) -> None:
     """Add some rows of some columns (n_columns, n_rows) to what the rows above have given."""
     own = np.array(values, dtype=np.float64, order="C")
-    mean = (own * slab.weights).sum(axis=1)
-    own -= mean[:, None]
-    variance = (np.square(own, out=own) * slab.weights).sum(axis=1)
-    before = Moments(moments.mean[columns], moments.variance[columns])
-    change, rest = mean - before.mean, 1 - slab.share
-    moments.mean[columns] = before.mean + slab.share * change
-    moments.variance[columns] = rest * before.variance + slab.share * variance + rest * slab.share * change**2
+    with np.errstate(invalid="ignore"):  # of columns that aren't finite
+        mean = (own * slab.weights).sum(axis=1)
+        own -= mean[:, None]
+        variance = (np.square(own, out=own) * slab.weights).sum(axis=1)
+        before = Moments(moments.mean[columns], moments.variance[columns])
+        change, rest = mean - before.mean, 1 - slab.share
+        moments.mean[columns] = before.mean + slab.share * change
+        moments.variance[columns] = rest * before.variance + slab.share * variance + rest * slab.share * change**2

@@ -41,12 +41,15 @@ class ColumnSource(ABC):
         Names of the columns, where they have some.
     by_rows : bool
         Whether the numbers of a row lie side by side, so that what has many rows is better read some rows at a time.
+    advice : str or None
+        What to do about it, where a source is slow to read.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     names: list[str] | None = None
     by_rows: bool = False
+    advice: str | None = None
 
     @abstractmethod
     def read(self, columns: IntArray, rows: slice = ALL_ROWS) -> AnyArray:
@@ -124,7 +127,7 @@ def refuse_gaps(finite: BoolArray, columns: IntArray, names: Sequence[str] | Non
     if not finite.all():
         column = int(columns[np.argmin(finite)])
         raise ValueError(
-            f"Input X contains NaN or infinity in the column {names[column] if names else f'x{column}'!r}: "
+            f"X has NaN or infinity in the column {names[column] if names else f'x{column}'!r}: "
             "drop rows or columns with gaps, or fill them (sklearn.impute)."
         )
 

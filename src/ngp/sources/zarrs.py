@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from threading import Lock
 from typing import Any
@@ -36,18 +35,17 @@ class ZarrColumns(ColumnSource):
                 "give one of two dimensions that holds real numbers."
             )
         self._set(array)
-        if not self._n_kept:
-            warnings.warn(
-                f"The chunks of X are {self._width} columns wide, too many to be kept in memory: each is unpacked many "
-                f"times. Store X in chunks of fewer columns, as chunks=({self.shape[0]}, 100).",
-                stacklevel=5,
-            )
 
     def _set(self, array: Any) -> None:
         self.array, self.dtype = array, np.dtype(array.dtype)
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self._width = max(1, min(int(array.chunks[1]), self.shape[1]))
         self._n_kept = KEPT_BYTES // max(1, self.shape[0] * self._width * self.dtype.itemsize)
+        if not self._n_kept:
+            self.advice = (
+                f"The chunks of X are {self._width} columns wide, too many to be kept in memory: each is unpacked many "
+                f"times. Store X in chunks of fewer columns, as chunks=({self.shape[0]}, 100)."
+            )
         self._stripes: OrderedDict[int, AnyArray] = OrderedDict()
         self._lock = Lock()
 
