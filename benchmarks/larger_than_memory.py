@@ -207,7 +207,7 @@ def main(arguments: list[str] | None = None) -> None:
         large = results["large"] = fit_sparse_file(Path(name), options.sparse_gigabytes)
     print(f"\nA file of {large['gigabytes']:.1f} GB on a machine with {large['machine_gb']:.1f} GB")
     for key, value in large.items():
-        print(f"  {key:22s} {value:.1f}" if isinstance(value, float) else f"  {key:22s} {value}")
+        print(f"  {key:22s} {value:.3g}" if isinstance(value, float) else f"  {key:22s} {value}")
     shape = (N_SAMPLES, int(options.real_gigabytes * 1e9 / 4 / N_SAMPLES))
     for key, write in (
         ("mapped", lambda folder: write_copies(folder, shape)),

@@ -234,3 +234,41 @@ def test_bad_arrays(tmp_path: Path) -> None:
 def test_names_that_repeat_are_left_to_the_encoder() -> None:
     X = pa.Table.from_arrays([table(NUMBERS)["c0"], table(NUMBERS)["c1"]], names=["a", "a"])
     assert as_columns(X) is X
+
+
+def resident(file: Any) -> int:
+    """Bytes of a mapped file that count as memory of this process."""
+    lines = iter(Path("/proc/self/smaps").read_text().splitlines())
+    return sum(
+        next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Rss:"))
+        for header in lines
+        if header.endswith(str(file))
+    )
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the system doesn't tell")
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_pages_are_let_go_and_come_back(order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(50, 40_000))
+    written = mapped(X, tmp_path, order)
+    source = as_columns(written)
+    all_of_it = source.read(np.arange(40_000))
+    assert all_of_it.sum() == pytest.approx(X.sum())  # by which every page has been touched
+    assert resident(written.filename) >= X.nbytes
+    monkeypatch.setattr("ngp.sources.mapped.MOST_MAPPED", 2**20)
+    for start in range(0, 40_000, 500):
+        assert source.read(np.arange(start, start + 500)).tobytes() == X[:, start : start + 500].T.tobytes()
+        assert resident(written.filename) < X.nbytes / 2  # the system maps neighbouring pages by itself
+    np.testing.assert_array_equal(source.read(np.array([7, 3])), X[:, [7, 3]].T)
+    np.testing.assert_array_equal(all_of_it, X.T)
+
+
+def test_what_was_written_to_a_mapping_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ngp.sources.mapped.MOST_MAPPED", 0)
+    written = np.memmap(tmp_path / "x.dat", np.float64, "w+", shape=(300, 50))
+    written[:] = X = np.random.default_rng(0).normal(size=(300, 50))
+    source = as_columns(written)  # of what is on no disk yet
+    for _ in range(3):
+        np.testing.assert_array_equal(source.read(np.arange(50)), X.T)
+    np.testing.assert_array_equal(written, X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(source)).read(np.arange(50)), X.T)
