@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib import parallel_config
 from scipy import sparse
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold
@@ -350,6 +351,14 @@ def test_a_problem_on_disk_travels_lightly(tmp_path: Path) -> None:
         assert len(sent) < large.nbytes / 10
         np.testing.assert_array_equal(pickle.loads(sent).columns(np.arange(2000)), large.T)
         np.testing.assert_array_equal(pickle.loads(sent).column_statistics, problem.column_statistics)
+
+
+@pytest.mark.slow
+def test_other_processes_read_by_themselves(tmp_path: Path) -> None:
+    expected = fit(X).losses_
+    with parallel_config(backend="loky", n_jobs=2):
+        for kind in ("memmap", "part of a memmap", "CSC", "Zarr", "Parquet"):
+            np.testing.assert_array_equal(fit(KINDS[kind](X, tmp_path)).losses_, expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
