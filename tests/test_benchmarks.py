@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import warnings
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -166,3 +167,24 @@ def test_many_rows_are_fitted_in_a_process_of_their_own(
     assert set(results["fit"]["order"]) <= set(range(5))
     assert results["share_of_peak"] > 0
     assert "peak beside X" in capsys.readouterr().out
+
+
+def test_larger_than_memory_finds_the_relevant_columns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    large = importlib.import_module("benchmarks.larger_than_memory")
+    monkeypatch.setattr(large, "N_NOISE", 20)
+    sizes = ["--sparse-gigabytes", "0.001", "--real-gigabytes", "0.001", "--columns", "50", "--candidates", "10"]
+    file = tmp_path / "large.json"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        large.main([*sizes, "--repetitions", "1", "--folder", str(tmp_path), "--json", str(file)])
+    results = json.loads(file.read_text())
+    assert results["large"]["found"]
+    assert [row["X"] for row in results["formats"]] == ["in memory", "Zarr", "Arrow", "Parquet", "sparse, 5 %"]
+    assert min(row[key] for row in results["mapped"] for key in ("scan_ratio", "step_ratio")) > 0
+    documented = (ROOT / "benchmarks" / "README.md").read_text()
+    assert all(f"`{key}`" in documented for key in results)
+    assert [path.name for path in tmp_path.iterdir()] == ["large.json"]  # the files are gone
+    assert "memmap, row by row" in capsys.readouterr().out

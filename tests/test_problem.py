@@ -16,7 +16,8 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeri
 
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
-from ngp.problem import SCAN_COLUMNS, Problem, code_targets, detect_task, make_problem
+from ngp.problem import Problem, code_targets, detect_task, make_problem
+from ngp.scan import SCAN_COLUMNS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(3, 2, size=(40, 5))
@@ -110,7 +111,7 @@ def test_scales_from_blocks_of_rows(rows: int, monkeypatch: pytest.MonkeyPatch) 
     weights = RNG.integers(0, 3, size=50) * 1.0
     weights[:7] = 0
     mean, deviation = problem_of(values, np.arange(50.0), sample_weight=weights).column_statistics
-    monkeypatch.setattr("ngp.problem.SCAN_ROWS", rows)
+    monkeypatch.setattr("ngp.scan.SCAN_ROWS", rows)
     blocked = problem_of(values, np.arange(50.0), sample_weight=weights).column_statistics
     np.testing.assert_allclose(blocked[0], mean, rtol=1e-14)
     np.testing.assert_allclose(blocked[1], deviation, rtol=1e-11)

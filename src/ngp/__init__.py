@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ngp import baselines, datasets, groups, metrics, predictors, report, stopping
     from ngp.comparison import compare
     from ngp.selector import NeuralGreedyPursuit
+    from ngp.sources import open_columns
     from ngp.ssfn import SSFNClassifier, SSFNRegressor
 
 try:
@@ -25,6 +26,7 @@ __all__ = [
     "datasets",
     "groups",
     "metrics",
+    "open_columns",
     "predictors",
     "report",
     "stopping",
@@ -36,6 +38,7 @@ _HOMES = {
     "SSFNClassifier": "ngp.ssfn",
     "SSFNRegressor": "ngp.ssfn",
     "compare": "ngp.comparison",
+    "open_columns": "ngp.sources",
 }
 
 

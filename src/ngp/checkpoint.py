@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -23,6 +23,7 @@ from ngp._types import AnyArray
 from ngp.files import write_whole
 from ngp.problem import Problem
 from ngp.pursuit import Step
+from ngp.sources import ColumnSource, read_columns
 
 __all__ = ["Checkpoint", "CheckpointError", "identity_of"]
 
@@ -139,17 +140,28 @@ def identity_of(problem: Problem, fixed: AnyArray, parameters: Mapping[str, Any]
     from ngp import __version__  # which is there once the package is imported
 
     rounds = [array for fold in problem.rounds for array in (fold.rows, fold.segments)]
-    names = [np.frombuffer(name.encode(), np.uint8) for name in problem.groups.names]
+    groups: list[AnyArray] = [problem.groups.costs]
+    if not problem.groups.is_numbered:  # millions of columns need not be named one by one
+        names = [np.frombuffer(name.encode(), np.uint8) for name in problem.groups.names]
+        groups += [*problem.groups.columns, *names]
     return {
         "ngp's version": __version__,
-        "X": _hash([problem.X]),
+        "X": _hash(_columns_of(problem.X)),
         "y": _hash([problem.targets]),
         "sample_weight": _hash([problem.weights]),
         "validation rows": _hash([np.array([problem.n_fit]), *rounds]),
-        "groups": _hash([problem.groups.costs, *problem.groups.columns, *names]),
+        "groups": _hash(groups),
         "fixed": _hash([fixed]),
         **{name: described(value) for name, value in parameters.items()},
     }
+
+
+def _columns_of(X: AnyArray | ColumnSource) -> Iterator[AnyArray]:
+    """All columns, a few at a time: the same for an array and for a source with the same numbers."""
+    yield np.array(X.shape)
+    length = max(1, HASHED_BYTES // (X.shape[0] * X.dtype.itemsize))
+    for start in range(0, X.shape[1], length):
+        yield read_columns(X, np.arange(start, min(start + length, X.shape[1])))
 
 
 def _hash(arrays: Iterable[AnyArray]) -> str:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
 
 from ngp._types import IntArray
+from ngp.sources import ColumnSource
 
 __all__ = ["ColumnEncoder", "briefly_refused_gaps", "column_numbers"]
 
@@ -87,7 +88,7 @@ class ColumnEncoder:
         self.feature_groups_ = None
         if frame is None:
             self.n_features_in_ = _n_columns(X)
-            self.feature_names_ = None
+            self.feature_names_ = X.names if isinstance(X, ColumnSource) else None
             return self
         self.n_features_in_ = len(frame.columns)
         self.feature_names_ = _string_names(frame)

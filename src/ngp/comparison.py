@@ -19,6 +19,7 @@ from ngp.baselines.downstream import DOWNSTREAM, downstream_estimator
 from ngp.columns import ColumnEncoder, briefly_refused_gaps
 from ngp.problem import code_targets, detect_task, resolve_scoring
 from ngp.selector import NeuralGreedyPursuit
+from ngp.sources import refuse_sources
 from ngp.trial import Trial, Workplace, distinct
 from ngp.validation import make_rounds
 
@@ -266,6 +267,7 @@ def _checked_data(X: Any, y: Any, task: str) -> tuple[Any, AnyArray, str, Column
     """X as an array or a data frame, y as classes or as floats, which of these it is, and the columns of X."""
     if task not in ("auto", "regression", "classification"):
         raise ValueError(f"task={task!r} is unknown: use 'auto', 'regression' or 'classification'.")
+    refuse_sources(X, "ngp.compare")
     X = X if hasattr(X, "columns") else np.asarray(X)
     encoder = ColumnEncoder().fit(X)
     with briefly_refused_gaps():

@@ -15,6 +15,7 @@ from sklearn.metrics import confusion_matrix, r2_score
 from ngp import words
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.groups import Groups
+from ngp.sources import as_columns, in_memory
 
 __all__ = [
     "answer",
@@ -148,7 +149,7 @@ def correlations(selector: Any, X: Any) -> list[dict[str, Any]]:
 
     Between groups of several columns it is the largest absolute correlation of any two of their columns.
     """
-    data, candidates = selector.encoder_.transform(X), selector.groups_
+    data, candidates = in_memory(selector.encoder_.transform(as_columns(X))), selector.groups_
     data = data if isinstance(data, np.ndarray) else np.asarray(data)
     blocks = selector.encoder_.feature_groups_
     if blocks is not None:
@@ -198,7 +199,7 @@ def image(selector: Any, X: Any, shape: Sequence[int] | None) -> dict[str, Any] 
     ranks = np.full(selector.n_features_in_, -1)
     for rank, step in enumerate(step for step in selector.path_ if step.kept):
         ranks[step.columns] = rank
-    mean = np.asarray(selector.encoder_.transform(X), dtype=np.float64).mean(axis=0)
+    mean = np.asarray(in_memory(selector.encoder_.transform(as_columns(X))), dtype=np.float64).mean(axis=0)
     pixels = (sizes[0], sizes[1], -1)
     # A pixel of several channels came in with the first of them.
     first = np.where(ranks < 0, np.iinfo(np.intp).max, ranks).reshape(pixels).min(axis=2)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.callback import CallbackSupportMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import check_array
+from sklearn.utils import ClassifierTags, check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
@@ -58,14 +58,23 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)
+        data: Any
         with briefly_refused_gaps():
             if self.encoder_.feature_groups_ is None:
-                data = validate_data(self, X, reset=False)
+                data = self._few_columns(X)
+                if data is None:
+                    data = validate_data(self, X, reset=False)
             else:
                 _check_feature_names(self, X, reset=False)
                 data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
         coded: FloatArray = self.predictor_.predict(data)
         return coded
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags = ClassifierTags()  # y decides whether it is a classifier: if so, of many classes too
+        return tags
 
     def predict(self, X: npt.ArrayLike) -> AnyArray:
         """Predict from the selected columns.

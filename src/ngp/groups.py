@@ -63,6 +63,11 @@ class Groups:
         return all(len(c) == 1 for c in self.columns) and len({int(c[0]) for c in self.columns}) == self.n_groups
 
     @property
+    def is_numbered(self) -> bool:
+        """Whether every column is a group, in their order, and has no name but its number."""
+        return isinstance(self.columns, _Computed) and isinstance(self.names, _Computed)
+
+    @property
     def typical_size(self) -> int:
         """Median number of columns of a group."""
         if isinstance(self.columns, _Computed):

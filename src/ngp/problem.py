@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -15,15 +15,14 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.groups import Groups, make_groups
 from ngp.losses import CLASSIFICATION_LOSSES, LOSSES, labels
+from ngp.scan import column_moments
+from ngp.sources import ColumnSource, StackedRows, between, in_memory, read_columns, refuse_gaps
 from ngp.validation import Round, make_rounds
 
 __all__ = ["Problem", "code_targets", "detect_task", "make_problem", "resolve_scoring"]
 
 # Whole numbers with at most this many different values are taken for classes.
 MOST_CLASSES_BY_GUESS = 20
-# Columns and rows that are looked at together when X is scanned: enough to be quick, few enough to need little memory.
-SCAN_COLUMNS = 256
-SCAN_ROWS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class Problem:
 
     Attributes
     ----------
-    X : array of shape (n_samples, n_columns)
+    X : array or ColumnSource of shape (n_samples, n_columns)
         Numbers, in any memory order and type; never copied or changed here.
     targets : array of shape (n_samples, n_outputs)
         Coded targets (see `ngp.losses`).
@@ -53,7 +52,7 @@ class Problem:
         predictions. Every split then is one part of the validation, and all of them weigh the same.
     """
 
-    X: AnyArray
+    X: AnyArray | ColumnSource
     targets: FloatArray
     weights: FloatArray
     groups: Groups
@@ -62,6 +61,11 @@ class Problem:
     loss: str
     n_fit: int
     scoring: Callable[..., float] | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows of X."""
+        return len(self.targets)
 
     @property
     def n_columns(self) -> int:
@@ -75,17 +79,17 @@ class Problem:
 
     def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns of X as rows of a new double array, so that the samples are contiguous."""
-        X, places = self.X[rows] if isinstance(rows, slice) else self.X, rows
-        if not isinstance(rows, slice) and len(rows):  # only what lies between the first and the last row is looked at
-            first = int(rows.min())
-            X, places = X[first : int(rows.max()) + 1], rows - first
-        start, stop = (indices[0], indices[-1] + 1) if len(indices) else (0, 0)
-        if stop - start == len(indices) and (np.diff(indices) == 1).all():
-            taken = X[:, start:stop]  # neighbours: much quicker than picking them one by one
-        else:
-            taken = X[:, indices]
-        values = np.array(taken.T, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
-        return values if isinstance(places, slice) else np.take(values, places, axis=1)
+        whole, places = rows, None
+        if not isinstance(rows, slice):
+            whole, places = between(rows)
+        taken = read_columns(self.X, indices, whole)
+        values = np.array(taken, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
+        return values if places is None else np.take(values, places, axis=1)
+
+    @property
+    def array(self) -> AnyArray:
+        """X as an array; all of a source is read, for those who need all columns."""
+        return cast(AnyArray, in_memory(self.X))
 
     def only(self, columns: IntArray) -> Problem:
         """The problem with a few columns alone, numbered anew: small enough to travel to another process."""
@@ -115,33 +119,16 @@ class Problem:
         """Weighted mean and standard deviation of each column over the rows that ever train.
 
         Under K folds these are all rows; an explicit validation or hold-out set has no say. The deviation of a
-        constant column is exactly zero.
+        constant column is exactly zero. X is read once, and NaN or infinity in it is refused.
         """
-        trains = np.zeros(len(self.X), dtype=bool)
+        trains = np.zeros(self.n_samples, dtype=bool)
         for part in self.rounds:
             trains[part.rows if part.n_folds > 1 else part.training(0)] = True
-        weights = np.where(trains, self.weights, 0)
-        weights = weights / weights.sum()
-        mean, variance = np.zeros(self.n_columns), np.zeros(self.n_columns)
-        for start in range(0, self.n_columns, SCAN_COLUMNS):
-            chunk = np.arange(start, min(start + SCAN_COLUMNS, self.n_columns))
-            mean[chunk], variance[chunk] = self._scan(chunk, weights)
-        deviation = np.sqrt(variance)
-        return mean, np.where(deviation > 1e-10 * np.abs(mean), deviation, 0)
-
-    def _scan(self, chunk: IntArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Means and variances of some columns, for weights that sum to one; a block of rows at a time."""
-        starts = range(0, len(self.X), SCAN_ROWS)
-        blocks = [rows for start in starts if weights[rows := slice(start, start + SCAN_ROWS)].any()]
-        centre, first, second = (np.zeros(len(chunk)) for _ in range(3))
-        for rows in blocks:
-            values, share = self.columns(chunk, rows), weights[rows]
-            if rows is blocks[0]:  # sums of squares lose no digits where they are taken near the means
-                centre = (values * share).sum(axis=1) / share.sum()
-            values -= centre[:, None]
-            first += (values * share).sum(axis=1)
-            second += (np.square(values, out=values) * share).sum(axis=1)
-        return centre + first, np.maximum(second - first**2, 0)
+        mean, variance = column_moments(self.X, np.where(trains, self.weights, 0))
+        refuse_gaps(np.isfinite(mean), np.arange(self.n_columns), getattr(self.X, "names", None))
+        deviation = np.sqrt(variance, out=variance)
+        deviation[deviation <= 1e-10 * np.abs(mean)] = 0
+        return mean, deviation
 
     @cached_property
     def varies(self) -> BoolArray:
@@ -296,7 +283,7 @@ def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
 
 
 def make_problem(
-    X: AnyArray,
+    X: AnyArray | ColumnSource,
     y: AnyArray,
     *,
     groups: Groups,
@@ -313,14 +300,16 @@ def make_problem(
 
     Parameters
     ----------
-    X, y : arrays
-        Finite numbers; y may hold labels.
+    X : array or ColumnSource
+        Finite numbers.
+    y : array
+        Targets, numbers or labels.
     groups : Groups
         The candidates.
     task : {"auto", "regression", "classification"}
         What y is.
     cv : object
-        As in `ngp.validation.make_rounds`, or a pair (X, y) of arrays: the explicit validation set of the paper.
+        As in `ngp.validation.make_rounds`, or a pair (X, y): the explicit validation set of the paper.
     loss : str
         The validation loss; ``"auto"`` is the squared error, or `classification_loss` where there are classes.
     classification_loss : str
@@ -334,13 +323,15 @@ def make_problem(
     random_state : int
         Seed of the folds.
     """
-    n_fit = len(X)
+    n_fit = X.shape[0]
     weights = np.ones(n_fit) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     task = detect_task(y) if task == "auto" else task
     held_out = _explicit_validation_set(cv, X, y)
     if held_out is not None:
         X_val, y_val = held_out
-        X, weights = np.concatenate([X, X_val]), np.concatenate([weights, np.ones(len(X_val))])
+        weights = np.concatenate([weights, np.ones(len(X_val))])
+        both = isinstance(X, np.ndarray) and isinstance(X_val, np.ndarray)
+        X = np.concatenate([X, X_val]) if both else StackedRows([X, X_val])
         if task == "classification" and len(unknown := np.setdiff1d(y_val, y)):
             raise ValueError(f"cv holds classes that y doesn't: {unknown[:3].tolist()}.")
         y = np.concatenate([y, y_val.reshape(len(y_val), *y.shape[1:])])
@@ -353,7 +344,8 @@ def make_problem(
         loss = "squared_error" if classes is None else classification_loss
     if loss in CLASSIFICATION_LOSSES and classes is None:
         raise ValueError(f"loss={loss!r} is for classes, and this is a regression: use loss='squared_error'.")
-    rounds = make_rounds(cv, X, y, classification=classes is not None, random_state=random_state, groups=cv_groups)
+    table = X if isinstance(X, np.ndarray) else np.zeros((len(X), 0))  # splitters get no columns of a source
+    rounds = make_rounds(cv, table, y, classification=classes is not None, random_state=random_state, groups=cv_groups)
     if any(weights[fold.training(f)].sum() <= 0 for fold in rounds for f in range(fold.n_folds)):
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
     if sum(fold.part_weights(weights).sum() for fold in rounds) <= 0:
@@ -390,11 +382,14 @@ def resolve_scoring(scoring: Any, loss: str = "auto") -> Callable[..., float]:
     return scorer
 
 
-def _explicit_validation_set(cv: Any, X: AnyArray, y: AnyArray) -> tuple[AnyArray, AnyArray] | None:
+def _explicit_validation_set(
+    cv: Any, X: AnyArray | ColumnSource, y: AnyArray
+) -> tuple[AnyArray | ColumnSource, AnyArray] | None:
     """Tell a pair (X, y) of arrays from a pair of splits."""
     if not (isinstance(cv, tuple) and len(cv) == 2 and len(getattr(cv[0], "shape", ())) == 2):
         return None
-    X_val, y_val = np.asarray(cv[0]), np.asarray(cv[1])
+    X_val = cv[0] if isinstance(cv[0], ColumnSource) else np.asarray(cv[0])
+    y_val = np.asarray(cv[1])
     n_val, n_outputs = len(X_val), y[:1].size
     if X_val.shape[1] != X.shape[1] or len(y_val) != n_val or y_val.size != n_val * n_outputs or not n_val:
         raise ValueError(

@@ -15,18 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_sample_weight,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import threadpool_limits
 
-from ngp._types import AnyArray, IntArray
+from ngp._types import IntArray
 from ngp.checkpoint import Checkpoint, identity_of
-from ngp.columns import ColumnEncoder, briefly_refused_gaps, column_numbers
+from ngp.columns import column_numbers
 from ngp.compute.parallel import keep_workers
 from ngp.fitted import FittedSelector
 from ngp.groups import make_groups
@@ -39,6 +35,7 @@ from ngp.predictors.resolve import PREDICTORS, resolve_predictor
 from ngp.problem import Problem, make_problem
 from ngp.pursuit import Path, Step, pursue
 from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
+from ngp.training_data import check_columns, check_training_data, checked_cv
 
 __all__ = ["NeuralGreedyPursuit"]
 
@@ -245,7 +242,8 @@ class NeuralGreedyPursuit(FittedSelector):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers; a pandas or polars data frame may hold category columns too.
+            Numbers; a pandas or polars data frame may hold category columns too. X need not fit in memory: see
+            ``docs/large-data.md`` for memory-mapped, sparse, Zarr, Arrow and Parquet data.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
@@ -256,7 +254,8 @@ class NeuralGreedyPursuit(FittedSelector):
         if isinstance(self.stop, type):
             raise TypeError(f"stop={self.stop.__name__} is a class: give an object, made with {self.stop.__name__}(…).")
         predictor = resolve_predictor(self.predictor)
-        data, targets = self._check_training_data(X, y)
+        data, targets = check_training_data(self, X, y)
+        self._single_output = targets.ndim == 1
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
@@ -277,7 +276,7 @@ class NeuralGreedyPursuit(FittedSelector):
             targets,
             groups=groups,
             task=self.task,
-            cv=self._checked_cv(),
+            cv=checked_cv(self),
             loss=self.loss,
             classification_loss=getattr(predictor, "classification_loss", "squared_error"),
             scoring=self.scoring,
@@ -285,7 +284,7 @@ class NeuralGreedyPursuit(FittedSelector):
             cv_groups=None if cv_groups is None else np.asarray(cv_groups),
             random_state=seed,
         )
-        self._check_columns(problem, fixed)
+        check_columns(problem, fixed)
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"), keep_workers():
             self._select(problem, predictor, fixed, seed, saved)
@@ -294,25 +293,6 @@ class NeuralGreedyPursuit(FittedSelector):
     @property
     def _checkpoint_path(self) -> FilePath | None:
         return None if self.checkpoint is None else FilePath(self.checkpoint)
-
-    def _check_columns(self, problem: Problem, fixed: IntArray) -> None:
-        """Say which features can't be selected, since none of their columns varies."""
-        if not problem.varies.any():
-            raise ValueError("X has only constant columns: there is nothing to select from.")
-        groups, useful = problem.groups, problem.varies.copy()
-        useful[fixed] = True
-        if groups.is_single and groups.n_groups == problem.n_columns:
-            constant = np.flatnonzero(~useful)
-        else:
-            varies = (useful[columns].any() for columns in groups.columns)
-            constant = np.flatnonzero(~np.fromiter(varies, dtype=bool, count=groups.n_groups))
-        if len(constant):
-            some = ", ".join(groups.names[int(group)] for group in constant[:3])
-            warnings.warn(
-                f"X has constant features, {len(constant)} of {groups.n_groups} "
-                f"({some}{', …' if len(constant) > 3 else ''}): they are never selected.",
-                stacklevel=5,
-            )
 
     def _select(
         self, problem: Problem, predictor: Predictor, fixed: IntArray, seed: int, saved: Checkpoint | None
@@ -361,26 +341,6 @@ class NeuralGreedyPursuit(FittedSelector):
         ended = copy(self)
         ended._finish(problem, scorer, Path(tuple(steps), "the pursuit goes on", partial=True))
         return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}
-
-    def _check_training_data(self, X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[AnyArray, AnyArray]:
-        self.encoder_ = ColumnEncoder().fit(X)
-        encoded = self.encoder_.transform(X)
-        with briefly_refused_gaps():
-            data, targets = validate_data(self, encoded, y, multi_output=True, reset=True, ensure_min_samples=2)
-            if data.dtype.kind == "O":  # lists with None in them
-                data = check_array(data, dtype=np.float64, input_name="X")
-        if hasattr(X, "columns"):
-            _check_feature_names(self, X, reset=True)
-            self.n_features_in_ = self.encoder_.n_features_in_
-        self._single_output = targets.ndim == 1
-        return data, targets
-
-    def _checked_cv(self) -> Any:
-        """The cv parameter, with an explicit validation set encoded and checked as X was."""
-        if not (isinstance(self.cv, tuple) and len(self.cv) == 2 and len(getattr(self.cv[0], "shape", ())) == 2):
-            return self.cv
-        X = check_array(self.encoder_.transform(self.cv[0]), input_name="cv[0]", estimator=self)
-        return X, check_array(self.cv[1], ensure_2d=False, dtype=None, input_name="cv[1]")
 
     def _stop_rule(self, problem: Problem, fixed: IntArray) -> StopRule:
         number, n_fixed = self.n_features_to_select, len(self.fixed_)

@@ -288,7 +288,7 @@ BAD_DATA = {
     "infinity in y": (X, spoiled(y, -np.inf), ValueError, "Input y contains infinity"),
     "text in X": (np.full((20, 2), "red"), y, ValueError, "could not convert string to float: .*'red'"),
     "one dimension": (X[:, 0], y, ValueError, "Expected 2D array, got 1D array"),
-    "sparse": (csr_array(X), y, TypeError, "Sparse data was passed for X, but dense data is required"),
+    "sparse": (csr_array(X), y, TypeError, "Given needs X as an array in memory, and X is a csr_array"),
     "no y": (X, None, ValueError, "requires y to be passed, but the target y is None"),
     "lengths": (X, y[:-1], ValueError, r"inconsistent numbers of samples: \[20, 19\]"),
     "one row": (X[:1], y[:1], ValueError, r"Found array with 1 sample\(s\).* minimum of 2"),

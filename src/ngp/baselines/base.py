@@ -21,6 +21,7 @@ from ngp.columns import ColumnEncoder, briefly_refused_gaps
 from ngp.losses import labels
 from ngp.problem import code_targets, detect_task
 from ngp.reduction import TableSelector
+from ngp.sources import refuse_sources
 
 __all__ = ["Baseline", "SelfChoosing", "TrainingData", "best_features", "normalised", "require"]
 
@@ -204,6 +205,7 @@ class Baseline(TableSelector):
         return int(number)
 
     def _training_data(self, X: npt.ArrayLike, y: npt.ArrayLike) -> TrainingData:
+        refuse_sources(X, type(self).__name__)
         encoder = ColumnEncoder().fit(X)
         encoded = encoder.transform(X)
         with briefly_refused_gaps():

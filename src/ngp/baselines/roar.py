@@ -220,9 +220,9 @@ class ROAR(Elimination):
 
         def judge(left: IntArray) -> Judgement:
             sets = [features[int(feature)] for feature in left]
-            columns = np.concatenate(sets)
+            columns, X = np.concatenate(sets), problem.array
             predictions = [
-                _with_means(train_on(columns), problem.X[test], problem.X[train].mean(axis=0), [*sets, columns[:0]])
+                _with_means(train_on(columns), X[test], X[train].mean(axis=0), [*sets, columns[:0]])
                 for train_on, (train, test) in zip(trainers, splits, strict=True)
             ]
             losses = _part_losses(problem, predictions)
@@ -242,11 +242,11 @@ def _only_rows(problem: Problem, rows: IntArray, seed: int) -> Problem:
     labels = problem.targets[rows] if problem.classes is None else problem.y[rows]
     n_folds = min(TUNING_FOLDS, len(rows))
     rounds = make_rounds(
-        n_folds, problem.X[rows], labels, classification=problem.classes is not None, random_state=seed
+        n_folds, problem.array[rows], labels, classification=problem.classes is not None, random_state=seed
     )
     return replace(
         problem,
-        X=problem.X[rows],
+        X=problem.array[rows],
         targets=problem.targets[rows],
         weights=problem.weights[rows],
         rounds=rounds,

@@ -231,7 +231,7 @@ class CNNScorer(NetworkScorer):
     @cached_property
     def images(self) -> Tensor:
         """All images on the device."""
-        return self.tensor(np.asarray(self.problem.X, dtype=self.dtype) / np.asarray(self.scale, dtype=self.dtype))
+        return self.tensor(np.asarray(self.problem.array, dtype=self.dtype) / np.asarray(self.scale, dtype=self.dtype))
 
     def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
         """What the networks of S + g see."""
@@ -274,5 +274,7 @@ class SeenPixels:
 
     def __call__(self, X: AnyArray) -> FloatArray:
         """Images of shape (n_samples, channels, rows, cols)."""
-        pixels = np.where(self.seen, X, 0) / self.scale
+        pixels = np.zeros(X.shape, X.dtype)
+        pixels[:, self.seen] = X[:, np.flatnonzero(self.seen)]
+        pixels = pixels / self.scale
         return np.ascontiguousarray(pixels.reshape(-1, *self.shape).transpose(0, 3, 1, 2))

@@ -179,7 +179,7 @@ class EstimatorScorer:
 
     def _chunk_length(self, candidates: ColumnSets) -> int:
         """Number of candidates a task: no answer depends on it."""
-        numbers = len(self.problem.X) * (int(candidates.sizes.max()) + self.problem.n_outputs)
+        numbers = self.problem.n_samples * (int(candidates.sizes.max()) + self.problem.n_outputs)
         jobs = int(effective_n_jobs(self.n_jobs))
         fair = -(-len(candidates) // (CHUNKS_PER_JOB * jobs)) if jobs > 1 else len(candidates)
         return max(1, min(fair, CHUNK_NUMBERS // numbers))
@@ -285,12 +285,12 @@ def _prediction_losses(trainer: Trainer, problem: Problem, names: IntArray, sets
     """Losses (n_sets, n_parts) of out-of-fold predictions."""
 
     def predictions() -> Iterator[AnyArray]:
-        places = np.zeros(len(problem.X), dtype=np.intp)
+        places = np.zeros(problem.n_samples, dtype=np.intp)
         for fold in problem.rounds:
             places[fold.rows] = np.arange(len(fold.rows))
             outputs = np.zeros((len(sets), len(fold.rows), problem.n_outputs))
             for train, test in problem.splits(fold):
-                X = problem.X[test]
+                X = problem.array[test]
                 for i, columns in enumerate(sets if len(test) else []):
                     with _named_columns(trainer, names[columns]):
                         outputs[i, places[test]] = trainer.train(problem, columns, train).predict(X)
@@ -304,7 +304,7 @@ def _scores(trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[
     losses = np.zeros((len(sets), len(problem.part_weights)))
     splits = (split for fold in problem.rounds for split in problem.splits(fold))
     for part, (train, test) in enumerate(splits):
-        X = problem.X[test]
+        X = problem.array[test]
         for i, columns in enumerate(sets):
             with _named_columns(trainer, names[columns]):
                 model = trainer.train(problem, columns, train)

@@ -246,7 +246,7 @@ class KernelScorer:
 
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
-        numbers = len(self.problem.X) * (n_new + 3 * self.problem.n_outputs)
+        numbers = self.problem.n_samples * (n_new + 3 * self.problem.n_outputs)
         fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
         return max(1, min(fair, self.algebra.chunk_numbers // numbers))
 
@@ -310,7 +310,7 @@ class KernelScorer:
     @cached_property
     def _row_order(self) -> IntArray:
         """Each row's rank for becoming a landmark: the same in all steps and for all candidates."""
-        return np.random.default_rng([self.seed, LANDMARK_STREAM]).permutation(len(self.problem.X))
+        return np.random.default_rng([self.seed, LANDMARK_STREAM]).permutation(self.problem.n_samples)
 
     def fit(self, selected: IntArray) -> KernelPredictor:
         """Train the final predictor on all rows that may train."""

@@ -125,7 +125,7 @@ def linear_losses(
     tasks, owners = [], []
     for size in np.unique(sizes):
         members = np.flatnonzero(sizes == size)
-        numbers = len(problem.X) * max(1, int(size))
+        numbers = problem.n_samples * max(1, int(size))
         length = max(1, min(CHUNK_NUMBERS // numbers, -(-len(members) // jobs)))
         for start in range(0, len(members), length):
             owners.append(members[start : start + length])

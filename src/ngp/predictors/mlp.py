@@ -231,7 +231,7 @@ class MLPScorer(NetworkScorer):
 
         from ngp.compute.perceptron_gpu import train_perceptrons
 
-        everything = torch.arange(len(self.problem.X), device=self.device)
+        everything = torch.arange(self.problem.n_samples, device=self.device)
         outputs = train_perceptrons(
             self.inputs(run.selected, candidates)(everything[None])[:, 0],
             self.targets.values,
@@ -256,8 +256,8 @@ class MLPScorer(NetworkScorer):
 
     def numbers(self, n_columns: int) -> int:
         """About how many numbers the layers of one network hold while it is trained with a batch."""
-        config = self.config
-        return config.n_layers * config.n_units * config.batch_size + (config.n_units + len(self.problem.X)) * n_columns
+        config, n_samples = self.config, self.problem.n_samples
+        return config.n_layers * config.n_units * config.batch_size + (config.n_units + n_samples) * n_columns
 
     def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
         """What the networks of S + g see; columns of zeros fill up the smaller ones."""
@@ -265,7 +265,7 @@ class MLPScorer(NetworkScorer):
 
         known = self.tensor(self._scaled(selected).T)
         widest = max(map(len, candidates))
-        new = np.zeros((len(candidates), widest, len(self.problem.X)))
+        new = np.zeros((len(candidates), widest, self.problem.n_samples))
         sizes = np.array([len(columns) for columns in candidates])
         new[np.arange(widest) < sizes[:, None]] = self._scaled(np.concatenate(candidates))
         added = self.tensor(new.transpose(0, 2, 1))
@@ -277,7 +277,7 @@ class MLPScorer(NetworkScorer):
         return take
 
     def _scaled(self, columns: IntArray) -> FloatArray:
-        return scaled_columns(self.problem, columns, np.arange(len(self.problem.X)), self.config.clip)
+        return scaled_columns(self.problem, columns, np.arange(self.problem.n_samples), self.config.clip)
 
     def reader(self, selected: IntArray) -> Callable[[AnyArray], FloatArray]:
         """Make the picklable function from X to the inputs of the final network."""

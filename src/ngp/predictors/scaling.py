@@ -9,6 +9,7 @@ import numpy as np
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.scoring import gather_columns
 from ngp.problem import Problem
+from ngp.sources import between
 
 __all__ = ["ScaledColumns", "scaled_columns"]
 
@@ -17,7 +18,11 @@ def scaled_columns(problem: Problem, columns: IntArray, rows: IntArray, clip: fl
     """Standardised columns as rows of an array, held within `clip` deviations (None: not at all)."""
     mean, scale = problem.column_scales
     columns, bound = np.ascontiguousarray(columns), np.inf if clip is None else clip
-    return gather_columns(problem.X, rows, columns, mean[columns], scale[columns], bound)
+    if isinstance(problem.X, np.ndarray):
+        return gather_columns(problem.X, rows, columns, mean[columns], scale[columns], bound)
+    whole, rows = between(rows)
+    taken = problem.X.read(columns, whole)
+    return gather_columns(taken.T, rows, np.arange(len(columns)), mean[columns], scale[columns], bound)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ __all__ = ["SSFNGpuScorer"]
 # Shares of the free memory: for all columns, which are then read once, and for a chunk of candidates.
 COLUMNS_SHARE = 0.3
 CHUNK_SHARE = 0.5
+# Numbers that are moved to the GPU at a time.
+MOVED_NUMBERS = 2**24
 # What counts as free where torch runs on the CPU.
 CPU_MEMORY = 2**28
 
@@ -127,12 +129,17 @@ class SSFNGpuScorer(SSFNScorer):
         """All columns, scaled as `inputs` does; a plain array is scaled on the device."""
         import torch
 
-        X, config = self.problem.X, self.config
-        n_rows, n_columns = X.shape
-        if type(X) is not np.ndarray or X.dtype not in (np.float32, np.float64):
-            return self._tensor(self.inputs(np.arange(n_columns), np.arange(n_rows)))
-        columns = torch.from_numpy(X if X.flags.writeable else X.copy()).to(self.gpu).T.to(torch.float64)
-        if not config.standardize:
+        X, config, n_rows = self.problem.X, self.config, self.problem.n_samples
+        columns = torch.empty(self.problem.n_columns, n_rows, dtype=torch.float64, device=self.gpu)
+        length = max(1, MOVED_NUMBERS // n_rows)  # the GPU may have more memory than its host
+        plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64) and X.dtype.isnative
+        for start in range(0, len(columns), length):
+            chunk = np.arange(start, min(start + length, len(columns)))
+            if plain:
+                columns[start : start + length] = self._tensor(X[:, start : start + length]).T
+            else:
+                columns[start : start + length] = self._tensor(self.inputs(chunk, np.arange(n_rows)))
+        if not (plain and config.standardize):
             return columns
         mean, scale = (self._tensor(each)[:, None] for each in self.problem.column_scales)
         bound = np.inf if config.clip is None else config.clip

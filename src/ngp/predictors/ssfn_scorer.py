@@ -141,7 +141,7 @@ class SSFNScorer:
             most = CHUNK_BYTES // (own + max(map(self._state_bytes, blocked)))
             fair = max(-(-n_candidates // (LONG_CHUNKS_PER_JOB * n_jobs)), min(4, -(-n_candidates // n_jobs)))
             return max(1, min(fair, most))
-        numbers = len(self.problem.X) * max(1, n_new)
+        numbers = self.problem.n_samples * max(1, n_new)
         fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
         return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
 
@@ -243,8 +243,8 @@ class SSFNScorer:
     @cached_property
     def _few_folds(self) -> tuple[Round, ...]:
         n_fit, seed = self.problem.n_fit, self.seed % 2**32
-        X, y = self.problem.X[:n_fit], np.zeros(n_fit)
-        return make_rounds(min(REFIT_FOLDS, n_fit), X, y, classification=False, random_state=seed)
+        rows = np.zeros((n_fit, 0))  # random folds look at nothing but their number
+        return make_rounds(min(REFIT_FOLDS, n_fit), rows, rows, classification=False, random_state=seed)
 
 
 @dataclass(frozen=True, eq=False)
