@@ -106,16 +106,20 @@ class Problem:
             yield train[useful[train]], test[useful[test]]
 
     @cached_property
-    def column_statistics(self) -> tuple[FloatArray, FloatArray]:
-        """Weighted mean and standard deviation of each column over the rows that ever train.
-
-        Under K folds these are all rows; an explicit validation or hold-out set has no say. The deviation of a
-        constant column is exactly zero.
-        """
+    def trains(self) -> BoolArray:
+        """Which rows ever train; under K folds these are all rows."""
         trains = np.zeros(len(self.X), dtype=bool)
         for part in self.rounds:
             trains[part.rows if part.n_folds > 1 else part.training(0)] = True
-        weights = np.where(trains, self.weights, 0)
+        return trains
+
+    @cached_property
+    def column_statistics(self) -> tuple[FloatArray, FloatArray]:
+        """Weighted mean and standard deviation of each column over the rows that ever train.
+
+        An explicit validation or hold-out set has no say. The deviation of a constant column is exactly zero.
+        """
+        weights = np.where(self.trains, self.weights, 0)
         weights = weights / weights.sum()
         mean, deviation = np.zeros(self.n_columns), np.zeros(self.n_columns)
         for start in range(0, self.n_columns, SCAN_COLUMNS):

@@ -15,6 +15,7 @@ from ngp._types import FloatArray, IntArray
 from ngp.groups import Groups
 from ngp.predictors.base import ColumnSets, Losses, ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
+from ngp.screening import Screening
 from ngp.stopping import Stop, StopRule, standard_error
 
 __all__ = ["Observer", "Path", "Step", "pursue"]
@@ -52,7 +53,7 @@ class Step:
         The loss it would have led to; NaN where there was none.
     seconds : float
     n_fits : int
-        Number of candidates that were scored.
+        Number of candidates that were scored; screening leaves some out.
     n_selected, n_columns : int
         Features (groups, fixed columns) and columns selected after the step.
     fold_losses, fold_weights : float arrays
@@ -133,6 +134,7 @@ def pursue(
     fixed: IntArray,
     n_fixed: int | None = None,
     predictor: str = "",
+    screening: Screening | None = None,
     made: Sequence[Step] = (),
     observer: Observer | None = None,
 ) -> Path:
@@ -154,6 +156,8 @@ def pursue(
         How many features they are, where that is not their number: a category is one feature of several columns.
     predictor : str
         Name of what predicts, for the record.
+    screening : Screening, optional
+        Says which candidates are worth scoring; without it all are.
     made : sequence of Step
         Steps that an earlier pursuit made, with which to go on.
     observer : Observer, optional
@@ -172,7 +176,11 @@ def pursue(
                 return _path(steps, stop)
             if observer:
                 observer.begin()
-            steps.append(_next(problem, scorer_at(scorer, len(steps)), steps, candidates, predictor))
+            begin = perf_counter()
+            if screening:
+                candidates = _screened(problem, screening, steps, candidates)
+            step = _next(problem, scorer_at(scorer, len(steps)), steps, candidates, predictor)
+            steps.append(replace(step, seconds=perf_counter() - begin))
             if observer and observer.end(steps):
                 return _path(steps, _asked_to_stop(steps))
     except _Diverged:
@@ -218,9 +226,16 @@ def _end(rule: StopRule, steps: Sequence[Step], exhausted: bool) -> Stop | None:
     return Stop("no candidate is left", len(steps) - 1) if exhausted and stop is None else stop
 
 
+def _screened(problem: Problem, screening: Screening, steps: Sequence[Step], candidates: _Candidates) -> _Candidates:
+    """The candidates that promise most."""
+    names, columns = candidates
+    selected = np.concatenate([step.columns for step in steps])
+    best = screening.best(problem, selected, columns, problem.groups.costs[names])
+    return _Candidates(names[best], columns.take(best))
+
+
 def _next(problem: Problem, scorer: Scorer, steps: Sequence[Step], candidates: _Candidates, predictor: str) -> Step:
     """Score every candidate, and add the best one."""
-    begin = perf_counter()
     selected = np.concatenate([step.columns for step in steps])
     before, losses = _score(problem, scorer, selected, candidates.columns)  # S_{k-1}, and S_{k-1} + i for all i in A
     if not np.isfinite(losses.means).any():
@@ -228,7 +243,7 @@ def _next(problem: Problem, scorer: Scorer, steps: Sequence[Step], candidates: _
     best, second = _choose(losses, before, problem.groups.costs[candidates.names])
     step = _addition(steps[-1], before, problem.groups, candidates, losses, best, second)
     winner = predictor if losses.predictors is None else str(losses.predictors[best])
-    return replace(step, seconds=perf_counter() - begin, predictor=winner)
+    return replace(step, predictor=winner)
 
 
 def _start(problem: Problem, scorer: Scorer, fixed: IntArray, n_fixed: int, predictor: str) -> Step:

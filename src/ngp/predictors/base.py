@@ -60,6 +60,19 @@ class ColumnSets:
         """Append the empty set, which stands for the selection as it is."""
         return ColumnSets(self.columns, np.append(self.bounds, self.bounds[-1]))
 
+    def take(self, positions: IntArray) -> ColumnSets:
+        """Some of the sets, in the order of their positions.
+
+        Examples
+        --------
+        >>> ColumnSets.of([[3], [1, 4], [2]]).take(np.array([2, 1])).columns
+        array([2, 1, 4])
+        """
+        sizes = self.sizes[positions]
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(bounds[-1]) + np.repeat(self.bounds[positions] - bounds[:-1], sizes)
+        return ColumnSets(self.columns[places], bounds)
+
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
