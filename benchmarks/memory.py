@@ -20,7 +20,7 @@ def fit_memory(n_samples: int, n_features: int, n_selected: int) -> dict[str, fl
     return result
 
 
-def _status_mb(key: str) -> float | None:
+def status_mb(key: str) -> float | None:
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -28,12 +28,12 @@ def _status_mb(key: str) -> float | None:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(key + ":")), None)
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """Largest resident memory of this process so far.
 
     Linux' own figure is preferred: ru_maxrss also counts what the parent held when it started this process.
     """
-    peak = _status_mb("VmHWM")
+    peak = status_mb("VmHWM")
     unit = 2**20 if sys.platform == "darwin" else 2**10
     return peak if peak is not None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
@@ -45,9 +45,9 @@ def main() -> None:
     n_samples, n_features, n_selected = map(int, sys.argv[1:])
     X, y = make_wide_data(n_samples, n_features, "float64")
     selector = NeuralGreedyPursuit(SSFN(n_draws=1), n_features_to_select=n_selected, n_jobs=-1, random_state=0)
-    before = _status_mb("VmRSS") or _peak_mb()
+    before = status_mb("VmRSS") or peak_mb()
     selector.fit(X, y)
-    print(json.dumps({"x_mb": X.nbytes / 2**20, "beside_x_mb": _peak_mb() - before}))
+    print(json.dumps({"x_mb": X.nbytes / 2**20, "beside_x_mb": peak_mb() - before}))
 
 
 if __name__ == "__main__":

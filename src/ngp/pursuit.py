@@ -314,7 +314,7 @@ def _addition(
     second: int | None,
 ) -> Step:
     names, columns = candidates
-    means, parts = losses.means, losses.parts[best]
+    means, parts = losses.means, losses.parts[best].copy()  # a view would keep the parts of all candidates
     loss = float(means[best])
     all_losses = np.full(groups.n_groups, np.nan)
     all_losses[names] = means
@@ -322,7 +322,7 @@ def _addition(
         action="add",
         group=int(names[best]),
         name=groups.names[int(names[best])],
-        columns=columns[best],
+        columns=columns[best].copy(),
         before=before,
         loss=loss,
         standard_error=_standard_error(parts, losses.weights),

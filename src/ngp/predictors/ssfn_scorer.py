@@ -84,17 +84,20 @@ class SSFNScorer:
         states = [self._linear_state(fold, selected) for fold in self.problem.rounds]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         for members, columns in candidates.by_size():
-            parts[members] = self._equal_sizes(selected, columns, states)
+            first = 0
+            for losses in self._equal_sizes(selected, columns, states):
+                parts[members[first : first + len(losses)]] = losses
+                first += len(losses)
         return Losses(parts, self.problem.part_weights)
 
-    def _equal_sizes(self, selected: IntArray, candidates: IntArray, states: list[LinearState]) -> FloatArray:
+    def _equal_sizes(self, selected: IntArray, candidates: IntArray, states: list[LinearState]) -> list[FloatArray]:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
         folds = zip(self.problem.rounds, states, strict=True)
         tasks = [self._shared_task(fold, selected, candidates.shape[1], state) for fold, state in folds]
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         arguments = [(self, tasks, selected, candidates[start : start + length]) for start in starts]
-        return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs))
+        return run_tasks(_chunk_losses, arguments, self.n_jobs)
 
     def _scaled_targets(self, rows: IntArray) -> FloatArray:
         mean, scale = self.target_scales
