@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,7 @@ def test_one_seed_gives_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with joblib.parallel_config("loky", n_jobs=2):
         assert promises(problem, [7]).tobytes() == expected
     monkeypatch.setattr(screening, "CHUNK_NUMBERS", 7 * J)
+    monkeypatch.setattr(screening, "LEAST_AT_ONCE", 1)
     assert promises(problem, [7]).tobytes() == expected
     assert promises(problem, [7], seed=1).tobytes() != expected
     order = np.random.default_rng(0).permutation(P)
@@ -135,12 +138,12 @@ def test_the_numpy_twin_ranks_alike(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("weights", [np.ones(J), np.random.default_rng(0).uniform(0, 2, J)], ids=["plain", "weighted"])
-def test_residuals_are_those_of_networks_that_miss_one_row(weights: AnyArray) -> None:
+def test_residuals_are_those_of_networks_that_miss_one_row(weights: AnyArray, monkeypatch: pytest.MonkeyPatch) -> None:
     n_rows = 40
     inputs, targets, weights = X[:n_rows, [7, 31]], Y[:n_rows, None], weights[:n_rows]
+    monkeypatch.setattr(screening, "BLOCK_ROWS", 17)
     found = Screening(1, 0)._residuals(inputs, targets, weights)
-    base, _ = Screening(1, 0)._units(inputs, screening.RESIDUAL_UNITS, 0)
-    design = np.hstack([inputs, np.maximum(base, 0)])
+    design = Screening(1, 0)._design(inputs)[:, 1:]
     expected = np.empty_like(found)
     for row in range(n_rows):
         rest = np.arange(n_rows) != row
@@ -208,3 +211,22 @@ def test_ties_fall_to_the_first() -> None:
 def test_true_is_no_number() -> None:
     with pytest.raises(TypeError, match="screen=True is no number of candidates: give one, 'auto' or None"):
         fit(screen=True)
+
+
+def test_the_page_shows_what_happens() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "screening.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "screening.md", None, 0)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    runner.run(test, out=said.append)
+    assert runner.tries > 5
+    assert runner.failures == 0, "".join(said)
+
+
+def test_the_page_has_the_numbers_of_the_code() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "screening.md").read_text(encoding="utf-8")
+    assert f"has {screening.N_UNITS} random units" in page
+    assert f"A network of {screening.RESIDUAL_UNITS} random units" in page
+    scored = [f"{n_scored('auto', n):,}" for n in (20_000, 10**6, 100)]
+    assert "{} of 20,000, {} of a million, all of up to {}".format(*scored) in page

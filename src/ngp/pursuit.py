@@ -176,11 +176,7 @@ def pursue(
                 return _path(steps, stop)
             if observer:
                 observer.begin()
-            begin = perf_counter()
-            if screening:
-                candidates = _screened(problem, screening, steps, candidates)
-            step = _next(problem, scorer_at(scorer, len(steps)), steps, candidates, predictor)
-            steps.append(replace(step, seconds=perf_counter() - begin))
+            steps.append(_next(problem, scorer_at(scorer, len(steps)), screening, steps, candidates, predictor))
             if observer and observer.end(steps):
                 return _path(steps, _asked_to_stop(steps))
     except _Diverged:
@@ -215,6 +211,14 @@ class _Candidates(NamedTuple):
         names = np.array([g for g, columns in enumerate(sets) if problem.varies[columns].any()], dtype=np.intp)
         return cls(names, ColumnSets.of([sets[group] for group in names]))
 
+    def take(self, positions: IntArray) -> _Candidates:
+        """Some of them."""
+        return _Candidates(self.names[positions], self.columns.take(positions))
+
+    def costs(self, problem: Problem) -> FloatArray:
+        """What each of them costs."""
+        return problem.groups.costs[self.names]
+
 
 def _asked_to_stop(steps: Sequence[Step]) -> Stop:
     return Stop("a callback asked to stop; the path is partial", len(steps) - 1, partial=True)
@@ -226,24 +230,26 @@ def _end(rule: StopRule, steps: Sequence[Step], exhausted: bool) -> Stop | None:
     return Stop("no candidate is left", len(steps) - 1) if exhausted and stop is None else stop
 
 
-def _screened(problem: Problem, screening: Screening, steps: Sequence[Step], candidates: _Candidates) -> _Candidates:
-    """The candidates that promise most."""
-    names, columns = candidates
+def _next(
+    problem: Problem,
+    scorer: Scorer,
+    screening: Screening | None,
+    steps: Sequence[Step],
+    candidates: _Candidates,
+    predictor: str,
+) -> Step:
+    """Score every candidate, or those that promise most, and add the best one."""
+    begin = perf_counter()
     selected = np.concatenate([step.columns for step in steps])
-    best = screening.best(problem, selected, columns, problem.groups.costs[names])
-    return _Candidates(names[best], columns.take(best))
-
-
-def _next(problem: Problem, scorer: Scorer, steps: Sequence[Step], candidates: _Candidates, predictor: str) -> Step:
-    """Score every candidate, and add the best one."""
-    selected = np.concatenate([step.columns for step in steps])
+    if screening:
+        candidates = candidates.take(screening.best(problem, selected, candidates.columns, candidates.costs(problem)))
     before, losses = _score(problem, scorer, selected, candidates.columns)  # S_{k-1}, and S_{k-1} + i for all i in A
     if not np.isfinite(losses.means).any():
         raise _Diverged
-    best, second = _choose(losses, before, problem.groups.costs[candidates.names])
+    best, second = _choose(losses, before, candidates.costs(problem))
     step = _addition(steps[-1], before, problem.groups, candidates, losses, best, second)
     winner = predictor if losses.predictors is None else str(losses.predictors[best])
-    return replace(step, predictor=winner)
+    return replace(step, seconds=perf_counter() - begin, predictor=winner)
 
 
 def _start(problem: Problem, scorer: Scorer, fixed: IntArray, n_fixed: int, predictor: str) -> Step:

@@ -35,8 +35,11 @@ CLIP = 4.0
 AUTO_FACTOR = 10
 # The predictors' layers are numbered by their draws: these stand apart.
 LAYER = 2**62
-# Numbers in the columns that one task gets.
+# Numbers in the columns that one task gets; but so many candidates at least, since they share what they read.
 CHUNK_NUMBERS = 2**18
+LEAST_AT_ONCE = 8
+# Rows whose layer is held in memory at a time.
+BLOCK_ROWS = 2**12
 
 
 def n_scored(screen: int | Literal["auto"], n_candidates: int) -> int:
@@ -104,7 +107,7 @@ class Screening:
             n_new = columns.shape[1]
             base, slots = self._units(inputs, N_UNITS, n_new)
             task = screen_task(base, slots, residuals, weights, RIDGE_SHARE * weights.sum())
-            length = max(1, CHUNK_NUMBERS // (len(rows) * n_new))
+            length = max(LEAST_AT_ONCE, CHUNK_NUMBERS // (len(rows) * n_new))
             starts = range(0, len(columns), length)
             arguments = [(problem, task, rows, columns[start : start + length]) for start in starts]
             for start, found in zip(starts, run_tasks(_chunk_gains, arguments, self.n_jobs), strict=True):
@@ -125,19 +128,30 @@ class Screening:
     def _residuals(self, inputs: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
         """Leave-one-out residuals (J, Q) of a network on the selected columns: those in sample would be too small."""
         shares = weights / weights.sum()
-        targets = targets - shares @ targets
         if not inputs.shape[1]:
-            return targets
-        base, _ = self._units(inputs, RESIDUAL_UNITS, 0)
-        design = np.hstack([inputs, np.maximum(base, 0)])
-        design -= shares @ design
-        weighted = design * weights[:, None]
-        normal = weighted.T @ design + RESIDUAL_RIDGE * np.eye(design.shape[1])
-        hat = np.linalg.solve(normal, weighted.T)
-        freedom = 1 - shares - (design * hat.T).sum(axis=1)
-        residuals: FloatArray = (targets - design @ (hat @ targets)) / np.maximum(freedom, LEAST_FREEDOM)[:, None]
+            centred: FloatArray = targets - shares @ targets
+            return centred
+        blocks = [slice(first, first + BLOCK_ROWS) for first in range(0, len(inputs), BLOCK_ROWS)]
+        n_params = 1 + inputs.shape[1] + RESIDUAL_UNITS
+        normal, moments = np.zeros((n_params, n_params)), np.zeros((n_params, targets.shape[1]))
+        np.fill_diagonal(normal[1:, 1:], RESIDUAL_RIDGE)  # none for the intercept
+        for block in blocks:
+            design = self._design(inputs[block])
+            normal += (design.T * weights[block]) @ design
+            moments += (design.T * weights[block]) @ targets[block]
+        inverse = np.linalg.inv(normal)
+        coef, residuals = inverse @ moments, np.empty_like(targets)
+        for block in blocks:
+            design = self._design(inputs[block])
+            freedom = 1 - weights[block] * ((design @ inverse) * design).sum(axis=1)
+            residuals[block] = (targets[block] - design @ coef) / np.maximum(freedom, LEAST_FREEDOM)[:, None]
         residuals -= shares @ residuals
         return residuals
+
+    def _design(self, inputs: FloatArray) -> FloatArray:
+        """Intercept, selected columns and units of the network whose residuals are to be explained."""
+        base, _ = self._units(inputs, RESIDUAL_UNITS, 0)
+        return np.hstack([np.ones((len(inputs), 1)), inputs, np.maximum(base, 0)])
 
 
 def _chunk_gains(problem: Problem, task: ScreenTask, rows: IntArray, columns: IntArray) -> FloatArray:
