@@ -193,13 +193,23 @@ def test_classes_and_several_outputs() -> None:
     assert set(fit(y=np.c_[X[:, 7] ** 2, X[:, 31]], screen=KEPT, n_features_to_select=2).order_) == {7, 31}
 
 
-def test_costs_and_fixed_columns() -> None:
+def test_costs_decide_between_columns_that_matter() -> None:
     costs = np.ones(P)
-    costs[7] = 1000.0  # it would be the first
-    selector = fit(group_costs=costs, fixed=[31], screen=KEPT, n_features_to_select=2)
-    assert np.isnan(selector.path_[1].losses[7])
-    assert selector.path_[1].n_fits == KEPT
-    assert fit(fixed=[31], screen=KEPT, n_features_to_select=2).path_[1].group == 7
+    assert fit(screen=1, n_features_to_select=1).order_.tolist() == [7]
+    costs[7] = 1000.0
+    assert fit(screen=1, group_costs=costs, n_features_to_select=1).order_.tolist() == [31]
+
+
+def test_fixed_columns_are_taken_into_account() -> None:
+    selector = fit(fixed=[7], screen=1, n_features_to_select=2)
+    assert selector.order_.tolist() == [120]  # which says nothing without them
+
+
+def test_cheap_noise_does_not_crowd_out_what_matters() -> None:
+    costs = np.full(P, 0.01)
+    costs[[7, 31, 120]] = 1.0
+    candidates = ColumnSets.singles(np.arange(P))
+    assert 7 in Screening(KEPT, 0).best(problem_of(), np.zeros(0, np.intp), candidates, costs)
 
 
 def test_ties_fall_to_the_first() -> None:

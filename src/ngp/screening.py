@@ -91,17 +91,18 @@ class Screening:
         if number == len(candidates):
             return np.arange(number)
         promise = self.promises(problem, selected, candidates)
+        # As in the exact pass: what brings nothing is not made better by a low cost.
         promise = np.where(promise > 0, promise / costs, promise)
         return np.sort(np.argsort(-promise, kind="stable")[:number])
 
     def promises(self, problem: Problem, selected: IntArray, candidates: ColumnSets) -> FloatArray:
-        """What each candidate explains, less what as many columns of noise would explain by chance (Mallows' Cp)."""
+        """What each candidate explains, less Mallows' allowance for what so many parameters explain by chance."""
         rows = np.flatnonzero(problem.trains & (problem.weights > 0))
         weights = problem.weights[rows] / problem.weights[rows].mean()
         inputs = scaled_columns(problem, selected, rows, CLIP).T
         mean, scale = problem.target_scales
         residuals = self._residuals(inputs, (problem.targets[rows] - mean) / scale, weights)
-        by_chance = 2 * np.average(residuals**2, axis=0, weights=weights).sum()
+        allowance = 2 * np.average(residuals**2, axis=0, weights=weights).sum()  # for each parameter
         promise = np.empty(len(candidates))
         for members, columns in candidates.by_size():
             n_new = columns.shape[1]
@@ -111,7 +112,7 @@ class Screening:
             starts = range(0, len(columns), length)
             arguments = [(problem, task, rows, columns[start : start + length]) for start in starts]
             for start, found in zip(starts, run_tasks(_chunk_gains, arguments, self.n_jobs), strict=True):
-                promise[members[start : start + length]] = found - n_new * by_chance
+                promise[members[start : start + length]] = found - (N_UNITS + n_new) * allowance
         return promise
 
     def _units(self, inputs: FloatArray, n_units: int, n_new: int) -> tuple[FloatArray, FloatArray]:
