@@ -11,6 +11,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
+from ngp.screening import n_scored
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -188,3 +190,38 @@ def test_larger_than_memory_finds_the_relevant_columns(
     assert all(f"`{key}`" in documented for key in results)
     assert [path.name for path in tmp_path.iterdir()] == ["large.json"]  # the files are gone
     assert "memmap, row by row" in capsys.readouterr().out
+
+
+def test_screening_is_compared_with_scoring_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    screening = importlib.import_module("benchmarks.screening")
+    file = tmp_path / "screening.json"
+    screening.main(["--seeds", "1", "--samples", "60", "--features", "150", "--json", str(file)])
+    results = json.loads(file.read_text())
+    for design in screening.DESIGNS:
+        (run,) = results[design]["runs"]
+        assert results[design]["summary"]["same_picks"] == (run["exact"] == run["screened"])
+        assert max(run["ranks"]) == results[design]["summary"]["largest_rank"]
+    assert "times as long" in capsys.readouterr().out
+
+
+def test_ranks_are_counted_in_the_steps_of_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    screening = importlib.import_module("benchmarks.screening")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 30))
+    assert screening.cheap_ranks(X, 3 * X[:, 4] + X[:, 9], [4, 9], 0) == [0, 0]
+    assert screening.cheap_ranks(X, 3 * X[:, 4] + X[:, 9], [9, 4], 0) == [1, 0]
+
+
+def test_many_columns_are_measured_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    million = importlib.import_module("benchmarks.million")
+    file = tmp_path / "million.json"
+    million.main(["--samples", "60", "--features", "400", "--json", str(file)])
+    results = json.loads(file.read_text())
+    assert results["exact"]["n_fits"] == 400 + 399 + 398 + 397 + 396
+    assert results["screened"]["n_fits"] == sum(n_scored("auto", n) for n in (400, 399, 398, 397, 396))
+    assert len(results["exact"]["order"]) == len(results["screened"]["order"]) == 5

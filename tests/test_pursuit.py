@@ -139,6 +139,8 @@ def test_gain_errors_and_counts_of_a_step() -> None:
     assert second.gain == pytest.approx((7 - 5) / 5)
     assert first.gain == pytest.approx((first.before - 7) / 7)
     assert (first.n_fits, second.n_fits) == (3, 2)
+    assert first.fold_losses.base is None  # a view would keep the losses of all candidates in memory
+    assert first.columns.base is None
     assert (first.name, second.name, second.predictor) == ("x2", "x1", "fake")
     assert second.seconds >= 0
     weights, parts = second.fold_weights, second.fold_losses

@@ -89,6 +89,7 @@ UNKNOWN_VALUES = {
     "fixed": ["x0", 3],
     "loss": ["mse", None],
     "task": ["ranking"],
+    "screen": [0, -1, "x", 1.5],
     "max_time": [0, -1.0, "1 s"],
     "max_fits": [0, 0.5],
     "n_jobs": ["all", 1.5],

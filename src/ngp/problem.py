@@ -79,9 +79,7 @@ class Problem:
 
     def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
         """Columns of X as rows of a new double array, so that the samples are contiguous."""
-        whole, places = rows, None
-        if not isinstance(rows, slice):
-            whole, places = between(rows)
+        whole, places = (rows, None) if isinstance(rows, slice) else between(rows)
         taken = read_columns(self.X, indices, whole)
         values = np.array(taken, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
         return values if places is None else np.take(values, places, axis=1)
@@ -115,16 +113,21 @@ class Problem:
             yield train[useful[train]], test[useful[test]]
 
     @cached_property
-    def column_statistics(self) -> tuple[FloatArray, FloatArray]:
-        """Weighted mean and standard deviation of each column over the rows that ever train.
-
-        Under K folds these are all rows; an explicit validation or hold-out set has no say. The deviation of a
-        constant column is exactly zero. X is read once, and NaN or infinity in it is refused.
-        """
+    def trains(self) -> BoolArray:
+        """Which rows ever train; under K folds these are all rows."""
         trains = np.zeros(self.n_samples, dtype=bool)
         for part in self.rounds:
             trains[part.rows if part.n_folds > 1 else part.training(0)] = True
-        mean, variance = column_moments(self.X, np.where(trains, self.weights, 0))
+        return trains
+
+    @cached_property
+    def column_statistics(self) -> tuple[FloatArray, FloatArray]:
+        """Weighted mean and standard deviation of each column over the rows that ever train.
+
+        An explicit validation or hold-out set has no say. The deviation of a constant column is exactly zero. X is
+        read once, and NaN or infinity in it is refused.
+        """
+        mean, variance = column_moments(self.X, np.where(self.trains, self.weights, 0))
         refuse_gaps(np.isfinite(mean), np.arange(self.n_columns), getattr(self.X, "names", None))
         deviation = np.sqrt(variance, out=variance)
         deviation[deviation <= 1e-10 * np.abs(mean)] = 0

@@ -15,6 +15,7 @@ from ngp._types import FloatArray, IntArray
 from ngp.groups import Groups
 from ngp.predictors.base import ColumnSets, Losses, ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
+from ngp.screening import Screening
 from ngp.stopping import Stop, StopRule, standard_error
 
 __all__ = ["Observer", "Path", "Step", "pursue"]
@@ -52,7 +53,7 @@ class Step:
         The loss it would have led to; NaN where there was none.
     seconds : float
     n_fits : int
-        Number of candidates that were scored.
+        Number of candidates that were scored; screening leaves some out.
     n_selected, n_columns : int
         Features (groups, fixed columns) and columns selected after the step.
     fold_losses, fold_weights : float arrays
@@ -133,6 +134,7 @@ def pursue(
     fixed: IntArray,
     n_fixed: int | None = None,
     predictor: str = "",
+    screening: Screening | None = None,
     made: Sequence[Step] = (),
     observer: Observer | None = None,
 ) -> Path:
@@ -154,6 +156,8 @@ def pursue(
         How many features they are, where that is not their number: a category is one feature of several columns.
     predictor : str
         Name of what predicts, for the record.
+    screening : Screening, optional
+        Says which candidates are worth scoring; without it all are.
     made : sequence of Step
         Steps that an earlier pursuit made, with which to go on.
     observer : Observer, optional
@@ -172,7 +176,7 @@ def pursue(
                 return _path(steps, stop)
             if observer:
                 observer.begin()
-            steps.append(_next(problem, scorer_at(scorer, len(steps)), steps, candidates, predictor))
+            steps.append(_next(problem, scorer_at(scorer, len(steps)), screening, steps, candidates, predictor))
             if observer and observer.end(steps):
                 return _path(steps, _asked_to_stop(steps))
     except _Diverged:
@@ -207,6 +211,14 @@ class _Candidates(NamedTuple):
         names = np.array([g for g, columns in enumerate(sets) if problem.varies[columns].any()], dtype=np.intp)
         return cls(names, ColumnSets.of([sets[group] for group in names]))
 
+    def take(self, positions: IntArray) -> _Candidates:
+        """Some of them."""
+        return _Candidates(self.names[positions], self.columns.take(positions))
+
+    def costs(self, problem: Problem) -> FloatArray:
+        """What each of them costs."""
+        return problem.groups.costs[self.names]
+
 
 def _asked_to_stop(steps: Sequence[Step]) -> Stop:
     return Stop("a callback asked to stop; the path is partial", len(steps) - 1, partial=True)
@@ -218,14 +230,23 @@ def _end(rule: StopRule, steps: Sequence[Step], exhausted: bool) -> Stop | None:
     return Stop("no candidate is left", len(steps) - 1) if exhausted and stop is None else stop
 
 
-def _next(problem: Problem, scorer: Scorer, steps: Sequence[Step], candidates: _Candidates, predictor: str) -> Step:
-    """Score every candidate, and add the best one."""
+def _next(
+    problem: Problem,
+    scorer: Scorer,
+    screening: Screening | None,
+    steps: Sequence[Step],
+    candidates: _Candidates,
+    predictor: str,
+) -> Step:
+    """Score every candidate, or those that promise most, and add the best one."""
     begin = perf_counter()
     selected = np.concatenate([step.columns for step in steps])
+    if screening:
+        candidates = candidates.take(screening.best(problem, selected, candidates.columns, candidates.costs(problem)))
     before, losses = _score(problem, scorer, selected, candidates.columns)  # S_{k-1}, and S_{k-1} + i for all i in A
     if not np.isfinite(losses.means).any():
         raise _Diverged
-    best, second = _choose(losses, before, problem.groups.costs[candidates.names])
+    best, second = _choose(losses, before, candidates.costs(problem))
     step = _addition(steps[-1], before, problem.groups, candidates, losses, best, second)
     winner = predictor if losses.predictors is None else str(losses.predictors[best])
     return replace(step, seconds=perf_counter() - begin, predictor=winner)
@@ -299,7 +320,7 @@ def _addition(
     second: int | None,
 ) -> Step:
     names, columns = candidates
-    means, parts = losses.means, losses.parts[best]
+    means, parts = losses.means, losses.parts[best].copy()  # a view would keep the parts of all candidates
     loss = float(means[best])
     all_losses = np.full(groups.n_groups, np.nan)
     all_losses[names] = means
@@ -307,7 +328,7 @@ def _addition(
         action="add",
         group=int(names[best]),
         name=groups.names[int(names[best])],
-        columns=columns[best],
+        columns=columns[best].copy(),
         before=before,
         loss=loss,
         standard_error=_standard_error(parts, losses.weights),

@@ -34,6 +34,7 @@ from ngp.predictors.constant import Constant
 from ngp.predictors.resolve import PREDICTORS, resolve_predictor
 from ngp.problem import Problem, make_problem
 from ngp.pursuit import Path, Step, pursue
+from ngp.screening import Screening
 from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
 from ngp.training_data import check_columns, check_training_data, checked_cv
 
@@ -86,6 +87,9 @@ class NeuralGreedyPursuit(FittedSelector):
         loss is one minus the score, or minus the score for the names that begin with "neg".
     task : {"auto", "regression", "classification"}, default="auto"
         What y is. ``"auto"`` takes text, booleans and whole numbers with at most 20 values for classes.
+    screen : int, "auto" or None, default=None
+        For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
+        exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
     max_time : float or None, default=None
         Seconds after which no further step begins.
     max_fits : int or None, default=None
@@ -172,6 +176,7 @@ class NeuralGreedyPursuit(FittedSelector):
         "loss": [StrOptions({"auto", *LOSSES})],
         "scoring": [str, callable, None],
         "task": [StrOptions({"auto", "regression", "classification"})],
+        "screen": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "max_fits": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
@@ -197,6 +202,7 @@ class NeuralGreedyPursuit(FittedSelector):
         loss: str = "auto",
         scoring: str | Callable[..., float] | None = None,
         task: str = "auto",
+        screen: int | Literal["auto"] | None = None,
         max_time: float | None = None,
         max_fits: int | None = None,
         n_jobs: int | None = None,
@@ -218,6 +224,7 @@ class NeuralGreedyPursuit(FittedSelector):
         self.loss = loss
         self.scoring = scoring
         self.task = task
+        self.screen = screen
         self.max_time = max_time
         self.max_fits = max_fits
         self.n_jobs = n_jobs
@@ -315,6 +322,7 @@ class NeuralGreedyPursuit(FittedSelector):
             fixed=fixed,
             n_fixed=len(self.fixed_),
             predictor=predictor_names([predictor])[0],
+            screening=None if self.screen is None else Screening(self.screen, seed, self.n_jobs),
             made=saved.steps if saved else (),
             observer=Monitor(self, context, attributes, file, identity, seed),
         )

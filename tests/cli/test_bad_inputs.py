@@ -200,6 +200,7 @@ BAD = {
     "no time": Bad("'0s' is no duration above zero", options=["--max-time", "0s"]),
     "time in weeks": Bad("'2w' is no duration above zero", options=["--max-time", "2w"]),
     "no fits": Bad("0 is not in the range", options=["--max-fits", "0"]),
+    "screening of none": Bad("'0' is no number of candidates", options=["--screen", "0"]),
     "negative seed": Bad("-1 is not in the range", options=["--seed", "-1"]),
     "no jobs": Bad("0 is not in the range", options=["--jobs", "0"]),
     "unknown predictor": Bad("'forest' is not one of", options=["--predictor", "forest"]),

@@ -59,6 +59,13 @@ def test_the_answer_is_that_of_the_selector(houses: pd.DataFrame, call: Call) ->
     assert [step["loss"] for step in found["path"]] == pytest.approx([step.loss for step in selector.path_])
 
 
+def test_screening_leaves_candidates_out(houses: pd.DataFrame, call: Call) -> None:
+    path = answer(call, "--features", "2", "--screen", "2")["path"]
+    assert [step["n_fits"] for step in path] == [0, 2, 2]
+    assert sum(loss is not None for loss in path[1]["losses"]) == 2
+    assert [step["n_fits"] for step in answer(call, "--features", "2", "--screen", "auto")["path"]] == [0, 5, 4]
+
+
 def test_quiet_and_json_keep_standard_output_clean(houses: pd.DataFrame, call: Call) -> None:
     options = ["select", "houses.csv", "-t", "price", "--features", "1"]
     quiet = call(*options, "--quiet")

@@ -43,6 +43,12 @@ def test_no_validation(text: str) -> None:
         values.validation(text)
 
 
+@pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "AUTO", "all", "٣", "9" * 12])
+def test_no_screening(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no number of candidates: give one from 1 on, or auto"):
+        values.screening(text)
+
+
 @given(st.text() | st.from_regex(r"[0-9.]{1,8}\s?[a-z]{0,2}", fullmatch=True))
 def test_any_text_is_a_duration_or_refused(text: str) -> None:
     try:
@@ -79,8 +85,8 @@ def test_every_share_is_taken(share: float) -> None:
 
 OPTIONS = [
     *("--target", "-t", "--features", "--tol", "--predictor", "--groups", "--fixed", "--drop", "--task", "--missing"),
-    *("--hold-out", "--cv", "--seed", "--jobs", "--device", "--max-time", "--max-fits", "--checkpoint", "--out"),
-    *("--report", "--reduced", "--quiet", "-q", "--json", "--methods", "--runs", "--fast", "--", "-"),
+    *("--hold-out", "--cv", "--seed", "--jobs", "--device", "--max-time", "--max-fits", "--screen", "--checkpoint"),
+    *("--out", "--report", "--reduced", "--quiet", "-q", "--json", "--methods", "--runs", "--fast", "--", "-"),
 ]
 WORDS = st.sampled_from(
     ["select", "compare", "report", "completion", *OPTIONS, "y", "a", "5", "0.2", "loo", "10m", "bash"]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import report_cases as cases
+from sklearn.base import clone
 
 from ngp.report import write_report
 from ngp.report.page import describe, seen
@@ -161,6 +162,16 @@ def test_a_partial_result_is_marked(partial: bool, tmp_path: Path) -> None:
     page = Page(written(replace(result, answer=result.answer | changed), tmp_path))
     said = any("This is a partial result. The run was cut short: the time of 5 s" in text for text in page.all("p"))
     assert said is partial
+
+
+def test_screening_is_told(tmp_path: Path) -> None:
+    case = cases.regression()
+    selector = clone(case.selector).set_params(screen=4, n_features_to_select=3).fit(case.X, case.y)
+    html = written(Result.of(selector, case.X, case.y), tmp_path)
+    assert "In each step a cheap pass ranked the candidates, the best of them were tried together with" in html
+    assert "All candidates that were tried, those that were picked first." in html
+    assert "In each step every candidate was tried together with" in html_of("regression")
+    assert "All candidates, those that were picked first." in html_of("regression")
 
 
 def test_training_rows_are_called_flattering() -> None:

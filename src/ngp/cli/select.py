@@ -12,7 +12,7 @@ from ngp.cli.preparing import Samples, prepare, read_groups
 from ngp.cli.progress import Progress
 from ngp.cli.reading import Table, read_table, require
 from ngp.cli.saying import Failure, Refusal, in_words, listed, note, printable, quoted, warnings_as_notes
-from ngp.cli.values import duration, file, number, share
+from ngp.cli.values import duration, file, number, screening, share
 from ngp.cli.writing import REDUCED, check_outputs, check_reduced, save, write_reduced
 from ngp.words import counted
 
@@ -82,6 +82,13 @@ running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so fa
         "learned; result and report then show the fit on them.",
     ),
     *WORK,
+    click.option(
+        "--screen",
+        type=screening,
+        metavar="N",
+        help="For very many columns: rank them by a cheap pass in each step and score only the N best, or auto for a "
+        "number that grows with theirs. Much quicker; can miss a column.",
+    ),
     click.option(
         "--device",
         type=click.Choice(["auto", "cpu", "cuda", "mps"]),
@@ -181,6 +188,7 @@ def _fit(
             **columns,
             cv=settings["cv"],
             task=samples.task,
+            screen=settings["screen"],
             max_time=settings["max_time"],
             max_fits=settings["max_fits"],
             n_jobs=settings["jobs"] or -1,

@@ -1,4 +1,4 @@
-"""Values of options that click doesn't know: durations, ways of validation, shares, lists of names."""
+"""Values of options that click doesn't know: durations, ways of validation and screening, shares, lists of names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-__all__ = ["data", "duration", "file", "names", "number", "share", "validation"]
+__all__ = ["data", "duration", "file", "names", "number", "screening", "share", "validation"]
 
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
@@ -46,6 +46,21 @@ def validation(text: str) -> int | float | str:
             f"{text!r} is no way of validation: give a number of folds from 2 on, a share such as 0.2, or loo."
         )
     return part
+
+
+def screening(text: str) -> int | str:
+    """A number of candidates, or auto.
+
+    Examples
+    --------
+    >>> screening("500"), screening("auto")
+    (500, 'auto')
+    """
+    if text == "auto":
+        return text
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+        raise click.BadParameter(f"{text!r} is no number of candidates: give one from 1 on, or auto.")
+    return int(text)
 
 
 def share(text: str) -> float:

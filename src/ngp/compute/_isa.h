@@ -43,6 +43,7 @@
 #include "_solve.h"
 #include "_score.h"
 #include "_perceptron.h"
+#include "_screen.h"
 #undef REAL
 #undef IREAL
 #undef SQRT

@@ -1,4 +1,4 @@
-/* The compiled hearts of the SSFN's and the MLP's scorers: their calls run without the GIL.
+/* The compiled hearts of the SSFN's and the MLP's scorers and of screening: their calls run without the GIL.
  *
  * The same code is compiled for several instruction sets, and the best one that the processor has is taken
  * when the module is imported. It needs GCC's vector extensions (GCC or Clang); where it can't be built,
@@ -60,9 +60,11 @@
 typedef int (*Score)(const Task *);
 typedef size_t (*Kept)(const Task *);
 typedef int (*Train)(const Perceptron *);
+typedef int (*Rank)(const Screen *);
 static Score score_f32 = score_f32_plain, score_f64 = score_f64_plain;
 static Kept kept_f32 = kept_bytes_f32_plain, kept_f64 = kept_bytes_f64_plain;
 static Train perceptron_f32 = perceptron_f32_plain, perceptron_f64 = perceptron_f64_plain;
+static Rank screen_f32 = screen_f32_plain;
 static const char *instruction_set = "plain";
 static int vector_bytes = 16;
 
@@ -77,6 +79,7 @@ static void choose(const char *wanted)
         score_f32 = score_f32_avx512, score_f64 = score_f64_avx512;
         kept_f32 = kept_bytes_f32_avx512, kept_f64 = kept_bytes_f64_avx512;
         perceptron_f32 = perceptron_f32_avx512, perceptron_f64 = perceptron_f64_avx512;
+        screen_f32 = screen_f32_avx512;
         instruction_set = "avx512", vector_bytes = 64;
         return;
     }
@@ -84,6 +87,7 @@ static void choose(const char *wanted)
         score_f32 = score_f32_avx2, score_f64 = score_f64_avx2;
         kept_f32 = kept_bytes_f32_avx2, kept_f64 = kept_bytes_f64_avx2;
         perceptron_f32 = perceptron_f32_avx2, perceptron_f64 = perceptron_f64_avx2;
+        screen_f32 = screen_f32_avx2;
         instruction_set = "avx2", vector_bytes = 32;
         return;
     }
@@ -91,6 +95,7 @@ static void choose(const char *wanted)
     score_f32 = score_f32_plain, score_f64 = score_f64_plain;
     kept_f32 = kept_bytes_f32_plain, kept_f64 = kept_bytes_f64_plain;
     perceptron_f32 = perceptron_f32_plain, perceptron_f64 = perceptron_f64_plain;
+    screen_f32 = screen_f32_plain;
     instruction_set = "plain", vector_bytes = 16;
 }
 
@@ -203,6 +208,40 @@ static PyObject *perceptron(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+enum { SCREENED_COLUMNS, SCREEN_BASE, SHIFT, SCREEN_SLOTS, PLACES, RIDGE, GAINS, N_SCREENED };
+
+/* screen(arrays, sizes): arrays in the order above, sizes (n_candidates, n_new, n_rows, n_outputs, n_params, width). */
+static PyObject *screen(PyObject *module, PyObject *args)
+{
+    PyObject *arrays;
+    Screen t = {0};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!(llllll)", &PyTuple_Type, &arrays, &t.n_candidates, &t.n_new, &t.n_rows,
+                          &t.n_outputs, &t.n_params, &t.width))
+        return NULL;
+    if (PyTuple_Size(arrays) != N_SCREENED)
+        return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_SCREENED);
+    Py_buffer view[N_SCREENED];
+    for (int i = 0; i < N_SCREENED; i++)
+        if (PyObject_GetBuffer(PyTuple_GetItem(arrays, i), view + i, i == GAINS ? PyBUF_WRITABLE : PyBUF_SIMPLE)) {
+            while (i--)
+                PyBuffer_Release(view + i);
+            return NULL;
+        }
+    t.columns = view[SCREENED_COLUMNS].buf, t.base = view[SCREEN_BASE].buf, t.shift = view[SHIFT].buf;
+    t.slot_weights = view[SCREEN_SLOTS].buf, t.places = view[PLACES].buf, t.ridge = view[RIDGE].buf;
+    t.out = view[GAINS].buf;
+    int done;
+    Py_BEGIN_ALLOW_THREADS
+    done = screen_f32(&t);
+    Py_END_ALLOW_THREADS
+    for (int i = 0; i < N_SCREENED; i++)
+        PyBuffer_Release(view + i);
+    if (!done)
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 /* current(): name and vector width in bytes of the instruction set in use. */
 static PyObject *current(PyObject *module, PyObject *args)
 {
@@ -285,6 +324,7 @@ static PyMethodDef methods[] = {
     {"score", score, METH_VARARGS, "Out-of-fold predictions of a chunk of candidates."},
     {"make_state", make_state, METH_VARARGS, "What `score` keeps of candidates from block to block of rows."},
     {"perceptron", perceptron, METH_VARARGS, "Train a network with one hidden layer, and predict some rows."},
+    {"screen", screen, METH_VARARGS, "How much of some residuals each of a chunk of candidates explains."},
     {"gather", gather, METH_VARARGS, "Standardised, clipped columns of a matrix, rows in a given order."},
     {"current", current, METH_NOARGS, "Name and vector width in bytes of the instruction set in use."},
     {"use", use, METH_VARARGS, "Choose the instruction set; returns its name and its vector width in bytes."},

@@ -68,3 +68,18 @@ typedef struct {
     void *parameters;              /* start, and the trained ones in the end */
     void *out;                     /* n_judged x n_outputs */
 } Perceptron;
+
+/* Candidates to be ranked by what they explain; see _screen.h. All arrays but `out` are of floats. */
+typedef struct {
+    long n_candidates, n_new, n_rows, n_outputs; /* m = n_new columns each, J rows, Q residuals */
+    long n_params;                               /* of the regression; the residuals follow them in a row */
+    long width;                                  /* of a row, padded */
+    const void *columns;                         /* n_candidates x m x J */
+    const void *base, *shift;                    /* J x width */
+    const void *slot_weights, *places;           /* m x width */
+    const void *ridge;                           /* n_params */
+    double *out;                                 /* n_candidates */
+} Screen;
+
+/* Candidates that are screened together. */
+#define SCREENED 16

@@ -1,6 +1,6 @@
 """The compiled scorer once more, in plain numpy: for machines without a compiler, and for reading.
 
-`gather`, `make_state`, `score`, `use` and `current` stand in for the compiled functions of the same names. Where those
+`gather`, `make_state`, `score`, `screen`, `use` and `current` stand in for the compiled functions of the same names. Where those
 share sums between folds, and regressions between candidates, these train every network anew, on its own rows, in
 float64.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.moments import Moments
 
-__all__ = ["Phase", "State", "current", "gather", "make_state", "score", "use"]
+__all__ = ["Phase", "State", "current", "gather", "make_state", "score", "screen", "use"]
 
 
 class Phase(IntFlag):
@@ -181,3 +181,21 @@ def _hidden_units(projections: AnyArray, unit_norm: bool) -> FloatArray:
         norms = np.linalg.norm(values, axis=-1, keepdims=True)
         values /= np.where(norms > 0, norms, 1)
     return np.maximum(values, 0)
+
+
+def screen(arrays: Sequence[AnyArray], sizes: Sequence[int]) -> None:
+    """Write what each candidate takes from the squared residuals to the last of the arrays.
+
+    Parameters
+    ----------
+    arrays, sizes : sequences
+        What `ngp.compute.explaining.gains` gathers from a task; the order is set there.
+    """
+    columns, base, shift, slot_weights, places, ridge, out = (np.asarray(array, np.float64) for array in arrays)
+    n_outputs, n_params = sizes[3:5]
+    for candidate, new in enumerate(columns):
+        rows = np.maximum(base + new.T @ slot_weights, 0) + new.T @ places + shift
+        design, residuals = rows[:, :n_params], rows[:, n_params : n_params + n_outputs]
+        moments = design.T @ residuals
+        solution = np.linalg.solve(design.T @ design + np.diag(ridge), moments)
+        out[candidate] = (moments * solution).sum()

@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import triton
 from torch import Tensor
 
 from ngp.compute.layer_kernels import add_predictions, find_shifts, solve_systems, sum_grams
@@ -35,7 +34,7 @@ PRECISION = "tf32x3"
 
 
 def _padded(n: int) -> int:
-    return max(LEAST_SIDE, triton.next_power_of_2(n))
+    return max(LEAST_SIDE, 1 << (n - 1).bit_length())
 
 
 def fits(n_units: int, n_outputs: int, n_folds: int) -> bool:
@@ -86,8 +85,11 @@ def _layout(n_units: int, n_outputs: int, intercept: bool, segments: tuple[int, 
     parts = [(*bounds, fold) for bounds, fold in zip(pairwise(segments), (NO_FOLD, *range(n_folds)), strict=True)]
     training, judging = (_cut(each) for each in (parts[:1] if n_folds == 1 else parts, parts[1:]))
     counts = [sum(fold == f for *_, fold in training) for f in (NO_FOLD, *range(n_folds))]
-    tensors = (torch.tensor(np.asarray(each, dtype=np.int32), device=device) for each in (lanes, training, judging))
-    return Layout(units, tail, n_blocks, size, *tensors, counts)
+
+    def tensor(values: Any) -> Tensor:
+        return torch.tensor(np.asarray(values, dtype=np.int32), device=device)
+
+    return Layout(units, tail, n_blocks, size, tensor(lanes), tensor(training), tensor(judging), counts)
 
 
 def _cut(parts: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
@@ -192,8 +194,8 @@ class FusedStack(LayerStack):
         shape = {"UNITS": units, "TAIL": layout.tail, "UNIT_NORM": self.penalties.unit_norm}
         grams = torch.empty(n, len(layout.training), width, width, device=device)
         sum_grams[(n, len(layout.training))](
-            *layer, shifts, self._shared_tail, *tail, self.regressions.weights.float(), layout.training, grams, *counted,
-            *linear, len(layout.training), **shape, WEIGHTED=self.weighted,
+            *layer, shifts, self._shared_tail, *tail, self.regressions.weights.float(), layout.training, grams,
+            *counted, *linear, len(layout.training), **shape, WEIGHTED=self.weighted,
             PRECISION=PRECISION, **GRAM,
         )  # fmt: skip
         totals, parts = _totals_and_parts(grams, layout.counts)
@@ -201,8 +203,8 @@ class FusedStack(LayerStack):
         solutions = torch.zeros(n, n_folds, n_outputs, width, device=device)
         failed = torch.empty(n, n_folds, dtype=torch.int32, device=device)
         solve_systems[(n, n_folds)](
-            totals, parts, layout.lanes, scratch, solutions, failed, n_folds, layout.n_blocks, n_outputs, width, units + 1,
-            units if self.penalties.intercept else -2, self.penalties.ridge, 8 * torch.finfo(torch.float32).eps,
+            totals, parts, layout.lanes, scratch, solutions, failed, n_folds, layout.n_blocks, n_outputs, width,
+            units + 1, units if self.penalties.intercept else -2, self.penalties.ridge, 8 * torch.finfo(torch.float32).eps,
             SIZE=size, OUTPUTS=outputs, HOLD_OUT=n_folds == 1, PRECISION=PRECISION, **SOLVE,
         )  # fmt: skip
         add_predictions[(n, len(layout.judging))](

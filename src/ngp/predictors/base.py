@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = [
     "drop_losses",
     "scorer_at",
 ]
+
+MEANS_AT_ONCE = 2**12
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,19 @@ class ColumnSets:
     def with_empty(self) -> ColumnSets:
         """Append the empty set, which stands for the selection as it is."""
         return ColumnSets(self.columns, np.append(self.bounds, self.bounds[-1]))
+
+    def take(self, positions: IntArray) -> ColumnSets:
+        """Some of the sets, in the order of their positions.
+
+        Examples
+        --------
+        >>> ColumnSets.of([[3], [1, 4], [2]]).take(np.array([2, 1])).columns
+        array([2, 1, 4])
+        """
+        sizes = self.sizes[positions]
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(bounds[-1]) + np.repeat(self.bounds[positions] - bounds[:-1], sizes)
+        return ColumnSets(self.columns[places], bounds)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -113,11 +129,14 @@ class Losses:
     weights: FloatArray
     predictors: AnyArray | None = None
 
-    @property
+    @cached_property
     def means(self) -> FloatArray:
         """Total loss of each candidate."""
-        result: FloatArray = (self.parts * self.weights).sum(axis=1)
-        return result
+        means = np.empty(len(self.parts))
+        for start in range(0, len(means), MEANS_AT_ONCE):  # the products of a million would be as large as the parts
+            chunk = slice(start, start + MEANS_AT_ONCE)
+            means[chunk] = (self.parts[chunk] * self.weights).sum(axis=1)
+        return means
 
 
 class FittedPredictor(Protocol):

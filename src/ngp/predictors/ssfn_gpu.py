@@ -13,6 +13,7 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.layers import draw_weights
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.ssfn_scorer import SSFNScorer
+from ngp.sources import read_columns
 from ngp.validation import Round
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class SSFNGpuScorer(SSFNScorer):
         for start in range(0, len(columns), length):
             chunk = np.arange(start, min(start + length, len(columns)))
             if plain:
-                columns[start : start + length] = self._tensor(X[:, start : start + length]).T
+                columns[start : start + length] = self._tensor(read_columns(X, chunk).T).T
             else:
                 columns[start : start + length] = self._tensor(self.inputs(chunk, np.arange(n_rows)))
         if not (plain and config.standardize):

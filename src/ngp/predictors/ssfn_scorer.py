@@ -98,17 +98,20 @@ class SSFNScorer:
         fits = [linear_fit(self, blocks, selected) for blocks in self._blocks]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         for members, columns in candidates.by_size():
-            parts[members] = self._equal_sizes(selected, columns, fits)
+            first = 0
+            for losses in self._equal_sizes(selected, columns, fits):
+                parts[members[first : first + len(losses)]] = losses
+                first += len(losses)
         return Losses(parts, self.problem.part_weights)
 
-    def _equal_sizes(self, selected: IntArray, candidates: IntArray, fits: list[LinearFit]) -> FloatArray:
+    def _equal_sizes(self, selected: IntArray, candidates: IntArray, fits: list[LinearFit]) -> list[FloatArray]:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
         rounds, n_new = zip(self.problem.rounds, self._blocks, fits, strict=True), candidates.shape[1]
         tasks = [RoundTask(fold, blocks, selected, n_new, fit).prepared(self) for fold, blocks, fit in rounds]
         shared = self.problem, self.recipe, _Step(tasks)
         length = self._chunk_length(*candidates.shape)
         chunks = [(candidates[start : start + length],) for start in range(0, len(candidates), length)]
-        return np.concatenate(run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared))
+        return run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared)
 
     @cached_property
     def _blocks(self) -> list[list[RowBlock]]:

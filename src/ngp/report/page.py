@@ -54,6 +54,7 @@ def describe(result: Result) -> dict[str, Any]:
         "answer": _answer(result, noun),
         "partial": result.answer["partial"],
         "stop_reason": result.answer["stop_reason"],
+        "screened": result.asked["parameters"].get("screen") is not None,
         "tiles": _tiles(result, noun),
         "asked": _asked(result, noun),
         "path": _path_table(result),
