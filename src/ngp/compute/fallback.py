@@ -1,8 +1,8 @@
 """The compiled scorer once more, in plain numpy: for machines without a compiler, and for reading.
 
-`gather`, `make_state`, `score`, `screen`, `use` and `current` stand in for the compiled functions of the same names. Where those
-share sums between folds, and regressions between candidates, these train every network anew, on its own rows, in
-float64.
+`gather`, `make_state`, `score`, `screen`, `use` and `current` stand in for the compiled functions of the same names.
+Where those share sums between folds, and regressions between candidates, these train every network anew, on its own
+rows, in float64.
 """
 
 from __future__ import annotations

@@ -31,6 +31,9 @@ GRAM = {"ROWS": 32, "num_warps": 8, "num_stages": 1}
 SOLVE = {"BLOCK": 16, "num_warps": 1}
 PREDICT = {"ROWS": 32, "num_warps": 4, "num_stages": 1}
 PRECISION = "tf32x3"
+# What is left of a pivot is no better than the rounding of what it was taken from (as in _solve.h).
+PIVOT_ROUNDING = 8 * torch.finfo(torch.float32).eps
+NO_LANE = -2
 
 
 def _padded(n: int) -> int:
@@ -204,8 +207,8 @@ class FusedStack(LayerStack):
         failed = torch.empty(n, n_folds, dtype=torch.int32, device=device)
         solve_systems[(n, n_folds)](
             totals, parts, layout.lanes, scratch, solutions, failed, n_folds, layout.n_blocks, n_outputs, width,
-            units + 1, units if self.penalties.intercept else -2, self.penalties.ridge, 8 * torch.finfo(torch.float32).eps,
-            SIZE=size, OUTPUTS=outputs, HOLD_OUT=n_folds == 1, PRECISION=PRECISION, **SOLVE,
+            units + 1, units if self.penalties.intercept else NO_LANE, self.penalties.ridge, PIVOT_ROUNDING, SIZE=size,
+            OUTPUTS=outputs, HOLD_OUT=n_folds == 1, PRECISION=PRECISION, **SOLVE,
         )  # fmt: skip
         add_predictions[(n, len(layout.judging))](
             *layer, shifts, self._shared_tail, *tail, layout.judging, solutions, judged, *counted, *linear, n_folds,
