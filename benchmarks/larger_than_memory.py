@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import machine_facts, print_facts, save_json, side_by_side
-from benchmarks.memory import _peak_mb, _status_mb
+from benchmarks.memory import peak_mb, status_mb
 from ngp import NeuralGreedyPursuit, open_columns
 from ngp.groups import make_groups
 from ngp.predictors import SSFN
@@ -57,7 +57,7 @@ def watched_memory(peak: dict[str, float]) -> Iterator[None]:
 
     def watch() -> None:
         while not done.wait(0.05):
-            peak["own_mb"] = max(peak.get("own_mb", 0.0), _status_mb("RssAnon") or 0.0)
+            peak["own_mb"] = max(peak.get("own_mb", 0.0), status_mb("RssAnon") or 0.0)
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -73,7 +73,7 @@ def fit_sparse_file(folder: Path, gigabytes: float) -> dict[str, Any]:
     file = folder / "sparse.dat"
     X, y, truth = make_sparse_file(file, gigabytes)
     selector = NeuralGreedyPursuit(n_features_to_select=2, n_jobs=-1, random_state=0)
-    memory: dict[str, float] = {"before_mb": _status_mb("RssAnon") or 0.0}
+    memory: dict[str, float] = {"before_mb": status_mb("RssAnon") or 0.0}
     begin = perf_counter()
     with watched_memory(memory), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X has constant features")
@@ -89,7 +89,7 @@ def fit_sparse_file(folder: Path, gigabytes: float) -> dict[str, Any]:
         "gigabytes": X.nbytes / 1e9, "gigabytes_on_disk": on_disk, "shape": X.shape,
         "machine_gb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9,
         "fit_seconds": seconds, "seconds_of_the_steps": steps, "predict_seconds": predict_seconds,
-        "peak_resident_mb": _peak_mb(), **memory, "found": sorted(selector.order_.tolist()) == truth,
+        "peak_resident_mb": peak_mb(), **memory, "found": sorted(selector.order_.tolist()) == truth,
     }  # fmt: skip
 
 

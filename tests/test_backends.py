@@ -197,7 +197,7 @@ def test_a_worker_killed_in_the_middle_of_a_step_changes_nothing(
     original, killed, home = ssfn_scorer._chunk_losses, tmp_path / "killed", os.getpid()
 
     def kill_one(problem: Problem, recipe: Any, step: Any, candidates: Any) -> Any:
-        if len(step.selected) == 1 and 12 in candidates and not killed.exists() and os.getpid() != home:
+        if len(step.tasks[0].selected) == 1 and 12 in candidates and not killed.exists() and os.getpid() != home:
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return original(problem, recipe, step, candidates)

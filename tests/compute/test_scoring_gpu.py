@@ -7,36 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from layer_cases import CASES, Case, draw, losses, plain_predictions, segment_bounds, tolerance
+from layer_cases import Case, draw, losses, plain_predictions, segment_bounds, tolerance
+from layer_stacks import STACKED, make_stack
 
-from ngp.compute.layers import Penalties
-from ngp.compute.regressions import FoldRegressions, training_sums
-from ngp.compute.scoring_gpu import LayerStack
+from ngp.compute.regressions import training_sums
 
 GPU = pytest.param(
     "cuda",
     marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")],
 )
 DEVICES = ["cpu", GPU]
-# What runs on the CPU only: a bound on the norm, no ridge, own weights for each candidate; and no linear part, which
-# an SSFN always has.
-STACKED = {
-    name: case
-    for name, case in CASES.items()
-    if case.linear and case.ridge > 0 and case.norm_bound is None and not case.own_base
-}
-
-
-def make_stack(
-    case: Case, device: str = "cpu", dtype: str = "float64", make: type[LayerStack] = LayerStack
-) -> tuple[LayerStack, torch.Tensor]:
-    numbers = {name: torch.tensor(values, device=device) for name, values in draw(case).items()}
-    penalties = Penalties(case.ridge, case.linear_ridge, None, case.intercept, case.unit_norm)
-    data = numbers["selected"], numbers["targets"].T, numbers["weights"], segment_bounds(case)
-    regressions = FoldRegressions(*data, ridge=case.linear_ridge, centred=case.intercept)
-    layers, weighted = (numbers["R"], numbers["bias"][:, 0]), case.weights != "none"
-    stack = make(regressions, *layers, penalties, getattr(torch, dtype), weighted)
-    return stack, numbers["columns"]
 
 
 def scored(case: Case, device: str = "cpu", dtype: str = "float64") -> Any:

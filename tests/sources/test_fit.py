@@ -19,7 +19,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsRegressor
 from source_cases import KINDS, mapped, parqueted, table, zarred
 
-from ngp import NeuralGreedyPursuit, compare, moments
+from ngp import NeuralGreedyPursuit, compare, scan
 from ngp.baselines import Correlation
 from ngp.checkpoint import identity_of
 from ngp.groups import make_groups
@@ -275,10 +275,10 @@ def test_moments_do_not_depend_on_how_x_is_stored(data: Any) -> None:
     weights[data.draw(st.integers(0, n_samples - 1))] = 1
     cut = data.draw(st.integers(0, n_samples))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moments, "SCAN_ROWS", data.draw(st.integers(1, 40)))
+        patch.setattr(scan, "SCAN_ROWS", data.draw(st.integers(1, 40)))
         found = column_moments(values, weights)
-        patch.setattr(moments, "SCAN_COLUMNS", data.draw(st.integers(1, 4)))
-        patch.setattr(moments, "SCAN_NUMBERS", data.draw(st.integers(1, 100)))
+        patch.setattr(scan, "SCAN_COLUMNS", data.draw(st.integers(1, 4)))
+        patch.setattr(scan, "SCAN_NUMBERS", data.draw(st.integers(1, 100)))
         stacked = StackedRows([np.asfortranarray(values[:cut]), values[cut:]])
         for other in (values, np.asfortranarray(values), as_columns(sparse.csc_array(values)), stacked):
             again = column_moments(other, weights)
@@ -290,7 +290,7 @@ def test_moments_do_not_depend_on_how_x_is_stored(data: Any) -> None:
 
 
 def test_many_rows_are_read_in_slabs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moments, "SCAN_ROWS", 7)
+    monkeypatch.setattr(scan, "SCAN_ROWS", 7)
     asked: list[slice] = []
     source = as_columns(mapped(X, tmp_path))
     original = type(source).read
@@ -303,7 +303,7 @@ def test_many_rows_are_read_in_slabs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_column_that_is_constant_in_slabs_varies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moments, "SCAN_ROWS", 30)
+    monkeypatch.setattr(scan, "SCAN_ROWS", 30)
     steps, constant = np.repeat([1.0, 3.0], 30), np.full(60, 0.1)
     problem = make_problem(np.column_stack([steps, constant]), Y, groups=make_groups(None, 2))
     np.testing.assert_allclose(problem.column_statistics, [[2, 0.1], [1, 0]], rtol=1e-12)

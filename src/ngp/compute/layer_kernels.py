@@ -5,6 +5,9 @@ The same networks as in `ngp.compute.scoring_gpu`, whose plain operations are th
 the linear units of a fold are zero on the samples that it judges, so that one Gram matrix for each piece of the
 samples holds the normal equations of all folds.
 
+The first `n_added` candidates share one `base`, the pre-activations from the selection; the next one, if there is one,
+is the selection as it is: it has a base of its own, and columns of zeros.
+
 Products of rows are taken apart into three of eleven binary digits each (PRECISION "tf32x3"), which the matrix units
 multiply faster than the others multiply single precision, and no less precisely.
 """
@@ -73,11 +76,12 @@ def _tail(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def find_shifts(  # type: ignore[no-untyped-def]
-    base, slots, columns, shifts, n_units, n_new, n_rows, n_first,
+    base, slots, columns, shifts, n_added, n_units, n_new, n_rows, n_first,
     UNITS: tl.constexpr, ROWS: tl.constexpr, UNIT_NORM: tl.constexpr,
 ):  # fmt: skip
     """Mean of each unit over the first samples: what it is shifted by."""
     candidate = tl.program_id(0).to(tl.int64)
+    base += (candidate >= n_added) * n_units * n_rows
     row = tl.arange(0, ROWS)
     known = row < n_first
     z = _units(base, slots, columns + candidate * n_new * n_rows, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM)
@@ -89,7 +93,7 @@ def find_shifts(  # type: ignore[no-untyped-def]
 @triton.jit
 def sum_grams(  # type: ignore[no-untyped-def]
     base, slots, columns, shifts, shared, slopes, offsets, rest, weights, pieces, grams,
-    n_units, n_new, n_rows, n_outputs, n_rest, per_fold, n_pieces,
+    n_added, n_units, n_new, n_rows, n_outputs, n_rest, per_fold, n_pieces,
     UNITS: tl.constexpr, TAIL: tl.constexpr, ROWS: tl.constexpr, UNIT_NORM: tl.constexpr, WEIGHTED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -98,6 +102,7 @@ def sum_grams(  # type: ignore[no-untyped-def]
     first, last = tl.load(pieces + 3 * piece), tl.load(pieces + 3 * piece + 1)
     fold = tl.load(pieces + 3 * piece + 2)
     unit, lane = tl.arange(0, UNITS), tl.arange(0, TAIL)
+    base += (candidate >= n_added) * n_units * n_rows
     columns += candidate * n_new * n_rows
     rest += candidate * n_rest * n_rows
     slopes += candidate * TAIL
@@ -248,7 +253,7 @@ def solve_systems(  # type: ignore[no-untyped-def]
 @triton.jit
 def add_predictions(  # type: ignore[no-untyped-def]
     base, slots, columns, shifts, shared, slopes, offsets, rest, pieces, solutions, out,
-    n_units, n_new, n_rows, n_outputs, n_rest, per_fold, n_folds, n_judged, share,
+    n_added, n_units, n_new, n_rows, n_outputs, n_rest, per_fold, n_folds, n_judged, share,
     UNITS: tl.constexpr, TAIL: tl.constexpr, ROWS: tl.constexpr, OUTPUTS: tl.constexpr, UNIT_NORM: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -257,6 +262,7 @@ def add_predictions(  # type: ignore[no-untyped-def]
     first, last = tl.load(pieces + 3 * piece), tl.load(pieces + 3 * piece + 1)
     fold = tl.load(pieces + 3 * piece + 2)
     unit, lane, output = tl.arange(0, UNITS), tl.arange(0, TAIL), tl.arange(0, OUTPUTS)
+    base += (candidate >= n_added) * n_units * n_rows
     columns += candidate * n_new * n_rows
     rest += candidate * n_rest * n_rows
     slopes += candidate * TAIL

@@ -89,7 +89,8 @@ class FoldRegressions:
         moments -= self._weight[:, None, None] * means[:, :, None] * means[:, None, :]
         normal = moments[:, :k, :k]
         if ridge > 0:
-            self._inverse = torch.linalg.inv(normal + ridge * torch.eye(k, dtype=normal.dtype, device=normal.device))
+            penalty = ridge * torch.eye(k, dtype=normal.dtype, device=normal.device)
+            self._inverse = torch.linalg.inv_ex(normal + penalty)[0]
         else:  # columns may repeat each other
             self._inverse = torch.linalg.pinv(normal, rtol=1e-11, hermitian=True)
         slopes = self._inverse @ moments[:, :k, k:]
@@ -166,8 +167,10 @@ class FoldRegressions:
 
 def _solve_small(left: Tensor, right: Tensor, floor: Tensor) -> Tensor:
     """Solve positive definite systems (..., m, m); what depends on the unknowns before it, to within a floor, is 0."""
-    left, right = left.clone(), right.clone()
     size = left.shape[-1]
+    if size == 1:  # by far the most common case
+        return right / torch.where(left > floor[..., None, None], left, torch.inf)
+    left, right = left.clone(), right.clone()
     for i in range(size):
         pivot = torch.where(left[..., i, i] > floor, left[..., i, i], torch.inf)
         factors = left[..., i + 1 :, i, None] / pivot[..., None, None]

@@ -5,7 +5,7 @@ The same as `ngp.compute.scoring_gpu.LayerStack` in single precision, without it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -109,6 +109,12 @@ class FusedStack(LayerStack):
     """What the candidates of one step share in one round, on a CUDA device; layers are in single precision."""
 
     @cached_property
+    def _bases(self) -> Tensor:
+        """Pre-activations from the selected columns, (D, 1 or 2, H, J): for candidates, and for the selection alone."""
+        bases = [self.base] if self.alone is None else [self.base, self.alone.base]
+        return torch.stack(bases, dim=1)
+
+    @cached_property
     def _layout(self) -> Layout:
         sizes = self.random.shape[2], len(self.targets), self.penalties.intercept
         return _layout(*sizes, tuple(self.segments.tolist()), self.targets.device)
@@ -143,18 +149,28 @@ class FusedStack(LayerStack):
         Returns
         -------
         tensor of shape (n_candidates, Q, n_judged)
-            Mean predictions over the draws, of the samples that don't always train.
+            Mean predictions over the draws, of the samples that don't always train; those of the selection alone come
+            last, one more, if they are asked for.
         """
-        n, n_judged = len(columns), int(self.segments[-1] - self.segments[1])
+        n_added, n_judged = len(columns), int(self.segments[-1] - self.segments[1])
+        if self.alone is not None:
+            columns = torch.nn.functional.pad(columns, (0, 0, 0, 0, 0, 1))
         tail = self._linear_tail(columns)
-        judged = torch.zeros(n, len(self.targets), n_judged, device=columns.device)
-        failed = torch.zeros(n, dtype=torch.bool, device=columns.device)
+        judged = torch.zeros(len(columns), len(self.targets), n_judged, device=columns.device)
+        failed = torch.zeros(len(columns), dtype=torch.bool, device=columns.device)
         narrow = columns.float()
         for draw in range(len(self.random)):
-            failed |= self._add_draw(narrow, tail, draw, judged)
+            failed |= self._add_draw(narrow, n_added, tail, draw, judged)
         if bool(failed.any()):  # rounding made a system indefinite: the plain way finds a larger ridge
-            judged[failed] = super().predictions(columns[failed])
+            judged[failed] = self._plainly(columns, n_added, failed)
         return judged
+
+    def _plainly(self, columns: Tensor, n_added: int, chosen: Tensor) -> Tensor:
+        """Predictions of some candidates, given by a mask, by plain operations."""
+        plain = [LayerStack.predictions(replace(self, alone=None), columns[:n_added][chosen[:n_added]])]
+        if self.alone is not None and bool(chosen[-1]):
+            plain.append(LayerStack.predictions(self.alone, columns[-1:, :0]))
+        return torch.cat(plain)
 
     def _linear_tail(self, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Slopes and offsets of the tail's lanes, (n, tail), and what the slopes are of, (n, n_rest, J)."""
@@ -178,14 +194,16 @@ class FusedStack(LayerStack):
         )
         return padded[0], padded[1], rest.float().contiguous()
 
-    def _add_draw(self, columns: Tensor, tail: tuple[Tensor, Tensor, Tensor], draw: int, judged: Tensor) -> Tensor:
+    def _add_draw(
+        self, columns: Tensor, n_added: int, tail: tuple[Tensor, Tensor, Tensor], draw: int, judged: Tensor
+    ) -> Tensor:
         """Add one draw's share of the predictions; returns where a system couldn't be solved."""
         n, m, n_samples = columns.shape
         layout, device = self._layout, columns.device
         units, width, size, outputs = layout.units, layout.units + layout.tail, layout.size, _padded(len(self.targets))
         n_units, n_outputs, n_folds = self.random.shape[2], len(self.targets), len(self.folds)
-        base, slots = self.base[draw], self.random[draw, self.n_selected :].float()
-        layer, counted = (base, slots, columns), (n_units, m, n_samples)
+        layer = (self._bases[draw], self.random[draw, self.n_selected :].float(), columns)
+        counted = (n_added, n_units, m, n_samples)
         shifts = torch.zeros(n, units, device=device)
         if self.penalties.intercept:
             find_shifts[(n,)](

@@ -46,6 +46,8 @@ class LayerStack:
         Precision of the layers.
     weighted : bool
         Whether weights tell samples apart.
+    alone : LayerStack or None
+        The selection as it is, without new columns, to be scored beside the candidates.
     """
 
     regressions: FoldRegressions
@@ -54,6 +56,7 @@ class LayerStack:
     penalties: Penalties
     dtype: torch.dtype
     weighted: bool = True
+    alone: LayerStack | None = None
 
     @property
     def targets(self) -> Tensor:
@@ -104,9 +107,10 @@ class LayerStack:
         Returns
         -------
         tensor of shape (n_candidates, Q, n_judged)
-            Mean predictions over the draws, of the samples that don't always train.
+            Mean predictions over the draws, of the samples that don't always train; those of the selection alone come
+            last, one more, if they are asked for.
         """
-        n_units, n_outputs = self.random.shape[2], len(self.targets)
+        n_units, n_outputs, nothing = self.random.shape[2], len(self.targets), columns[:1, :0]
         linear, own_linear = self._linear_units(columns)
         constants = self.targets
         if self.penalties.intercept:
@@ -122,7 +126,8 @@ class LayerStack:
             for samples, solution in zip(self.folds, solutions, strict=True):
                 total[..., samples] += solution[:, own].mT @ layer[:, own, samples]
                 total[..., samples] += solution[:, own.stop :].mT @ own_linear[..., samples]
-        return total[..., int(self.segments[1]) :] / len(self.random)
+        judged = total[..., int(self.segments[1]) :] / len(self.random)
+        return judged if self.alone is None else torch.cat([judged, self.alone.predictions(nothing)])
 
     def _linear_units(self, columns: Tensor) -> tuple[Tensor, Tensor]:
         """relu(Y) and relu(-Y) of the linear predictions Y.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,6 +29,8 @@ COLUMNS_SHARE = 0.3
 CHUNK_SHARE = 0.5
 # Numbers that are moved to the GPU at a time.
 MOVED_NUMBERS = 2**24
+# What is taken without asking how much is free, since asking takes as long as a small step.
+SMALL_MEMORY = 2**30
 # What counts as free where torch runs on the CPU.
 CPU_MEMORY = 2**28
 
@@ -69,24 +71,39 @@ class SSFNGpuScorer(SSFNScorer):
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         regressions = [self._regressions(number, selected) for number in range(len(self.problem.rounds))]
         layers = self._layers(len(selected), len(selected) + int(candidates.sizes.max(initial=0)))
-        for members, columns in candidates.by_size():
+        sizes = list(candidates.by_size())
+        # The selection as it is keeps the first others company: by itself it would take as long as many of them.
+        alone = sizes.pop(0)[0] if len(sizes) > 1 and len(sizes[0][0]) == 1 and sizes[0][1].size == 0 else None
+        for i, (members, columns) in enumerate(sizes):
             stacks = [self._stack(number, each, layers, columns.shape[1]) for number, each in enumerate(regressions)]
+            if alone is not None and i == 0:
+                members = np.append(members, alone)
+                singles = [self._stack(number, each, layers, 0) for number, each in enumerate(regressions)]
+                stacks = [replace(stack, alone=single) for stack, single in zip(stacks, singles, strict=True)]
             parts[members] = self._chunks(columns, stacks)
         return Losses(parts, self.problem.part_weights)
 
     def _chunks(self, candidates: IntArray, stacks: list[LayerStack]) -> FloatArray:
-        """Losses of candidates (n, m) that all add equally many columns, as many at a time as fit in the memory."""
-        n_new = candidates.shape[1]
-        length = max(1, self._free_memory(CHUNK_SHARE) // max(stack.bytes_per_candidate(n_new) for stack in stacks))
-        chunks = []
-        for start in range(0, len(candidates), length):
+        """Losses of candidates (n, m) that all add equally many columns, as many at a time as fit in the memory.
+
+        Those of the selection as it is come last, if the stacks have it.
+        """
+        n, n_new = candidates.shape
+        each, length = max(stack.bytes_per_candidate(n_new) for stack in stacks), n
+        if n * each > SMALL_MEMORY:
+            length = max(1, self._free_memory(CHUNK_SHARE) // each)
+        chunks, alone = [], []
+        for start in range(0, n, length):
             chunk = candidates[start : start + length]
             parts = []
             for number, stack in enumerate(stacks):
                 columns = self._columns(chunk.ravel(), number).unflatten(0, chunk.shape)
                 parts.append(self._part_losses(number, stack.predictions(columns)))
-            chunks.append(np.concatenate(parts, axis=1))
-        return np.concatenate(chunks)
+            losses = np.concatenate(parts, axis=1)
+            chunks.append(losses[: len(chunk)])
+            alone.append(losses[len(chunk) :])
+            stacks = [replace(stack, alone=None) for stack in stacks]
+        return np.concatenate([*chunks, *alone])
 
     def _tensor(self, values: AnyArray) -> Tensor:
         import torch
@@ -160,11 +177,12 @@ class SSFNGpuScorer(SSFNScorer):
         data = self._columns(selected, number), each.targets, each.weights, self.problem.rounds[number].segments
         return FoldRegressions(*data, ridge=penalties.linear_ridge, centred=penalties.intercept)
 
-    def _layers(self, n_selected: int, n_slots: int) -> tuple[FloatArray, FloatArray]:
+    def _layers(self, n_selected: int, n_slots: int) -> tuple[Tensor, Tensor]:
         """Random weights of so many slots, (D, n_slots, H), not yet scaled, and biases, (D, H)."""
         config, numbers = self.config, [(draw, n_selected, 0) for draw in range(self.config.n_draws)]
         weights = [draw_weights(self.seed, each, n_slots, config.n_units, config.distribution) for each in numbers]
-        return np.array(weights), np.array([self.layer(each, 0, config.n_units)[1] for each in numbers])
+        biases = [self.layer(each, 0, config.n_units)[1] for each in numbers]
+        return self._tensor(np.array(weights)), self._tensor(np.array(biases))
 
     def _stack_class(self, n_folds: int) -> type[LayerStack]:
         """The kernels where they can do it, plain operations elsewhere."""
@@ -177,7 +195,7 @@ class SSFNGpuScorer(SSFNScorer):
         return FusedStack if fits(self.config.n_units, self.problem.n_outputs, n_folds) else LayerStack
 
     def _stack(
-        self, number: int, regressions: FoldRegressions, layers: tuple[FloatArray, FloatArray], n_new: int
+        self, number: int, regressions: FoldRegressions, layers: tuple[Tensor, Tensor], n_new: int
     ) -> LayerStack:
         """What all candidates of a step that add equally many columns have in common in one round."""
         import torch
@@ -185,11 +203,11 @@ class SSFNGpuScorer(SSFNScorer):
         n_slots = len(regressions.selected) + n_new
         weights = layers[0][:, :n_slots]
         if self.config.standardize and n_slots:
-            weights = weights / np.sqrt(n_slots)
+            weights = weights / n_slots**0.5
         return self._stack_class(self.problem.rounds[number].n_folds)(
             regressions,
-            self._tensor(weights),
-            self._tensor(layers[1]),
+            weights,
+            layers[1],
             self.penalties(len(regressions.selected)),
             getattr(torch, self.dtype.name),
             self._rounds[number].weighted,

@@ -1,0 +1,30 @@
+"""The networks of `layer_cases` as the scorers by torch take them."""
+
+from __future__ import annotations
+
+import torch
+from layer_cases import CASES, Case, draw, segment_bounds
+
+from ngp.compute.layers import Penalties
+from ngp.compute.regressions import FoldRegressions
+from ngp.compute.scoring_gpu import LayerStack
+
+# What runs on the CPU only: a bound on the norm, no ridge, own weights for each candidate; and no linear part, which
+# an SSFN always has.
+STACKED = {
+    name: case
+    for name, case in CASES.items()
+    if case.linear and case.ridge > 0 and case.norm_bound is None and not case.own_base
+}
+
+
+def make_stack(
+    case: Case, device: str = "cpu", dtype: str = "float64", make: type[LayerStack] = LayerStack
+) -> tuple[LayerStack, torch.Tensor]:
+    numbers = {name: torch.tensor(values, device=device) for name, values in draw(case).items()}
+    penalties = Penalties(case.ridge, case.linear_ridge, None, case.intercept, case.unit_norm)
+    data = numbers["selected"], numbers["targets"].T, numbers["weights"], segment_bounds(case)
+    regressions = FoldRegressions(*data, ridge=case.linear_ridge, centred=case.intercept)
+    layers, weighted = (numbers["R"], numbers["bias"][:, 0]), case.weights != "none"
+    stack = make(regressions, *layers, penalties, getattr(torch, dtype), weighted)
+    return stack, numbers["columns"]
