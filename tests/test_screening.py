@@ -166,6 +166,22 @@ def test_rows_that_only_judge_have_no_say() -> None:
     np.testing.assert_allclose(promises(problem_of(X2, y2, cv=0.3), [7]), promises(problem, [7]), rtol=1e-4)
 
 
+def test_of_very_many_rows_some_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screening, "MOST_ROWS", 120)
+    problem, first, other = problem_of(), Screening("auto", 0), Screening("auto", 1)
+    rows = first._rows(problem)
+    assert len(np.unique(rows)) == 120
+    assert (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(first._rows(problem), rows)
+    assert (other._rows(problem) != rows).any()
+    assert 7 in np.argsort(-promises(problem))[:3]
+    assert fit(screen=KEPT).order_.tolist() == fit().order_.tolist()
+    changed = np.setdiff1d(np.arange(J), rows)
+    X2 = X.copy()
+    X2[changed] = X2[changed[::-1]]  # the same means and deviations
+    np.testing.assert_allclose(promises(problem_of(X2)), promises(problem), rtol=1e-6)
+
+
 def test_weights_are_repetitions() -> None:
     counts = np.random.default_rng(0).integers(0, 3, J)
     rows = np.repeat(np.arange(J), counts)
@@ -238,5 +254,6 @@ def test_the_page_has_the_numbers_of_the_code() -> None:
     page = (Path(__file__).parents[1] / "docs" / "screening.md").read_text(encoding="utf-8")
     assert f"has {screening.N_UNITS} random units" in page
     assert f"A network of {screening.RESIDUAL_UNITS} random units" in page
+    assert f"than {screening.MOST_ROWS:,} rows" in page
     scored = [f"{n_scored('auto', n):,}" for n in (20_000, 10**6, 100)]
     assert "{} of 20,000, {} of a million, all of up to {}".format(*scored) in page

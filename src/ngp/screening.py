@@ -3,7 +3,8 @@
 Asked of each candidate is how much of what the selection leaves unexplained a few random units of it, together with
 the selected columns, would explain (see `ngp.compute.explaining`). Whatever the predictor is, this pass is a little
 network of its own. It reads the rows that ever train, under K folds all of them. That doesn't flatter the losses: the
-exact pass judges every candidate it gets as it would without screening, so the lowest loss can only be missed.
+exact pass judges every candidate it gets as it would without screening, so the lowest loss can only be missed. Of very
+many rows it reads a random part.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ CHUNK_NUMBERS = 2**18
 LEAST_AT_ONCE = 8
 # Rows whose layer is held in memory at a time.
 BLOCK_ROWS = 2**12
+# Rows that are read at most: so many tell good candidates from bad ones, and more take longer.
+MOST_ROWS = 2**14
 
 
 def n_scored(screen: int | Literal["auto"], n_candidates: int) -> int:
@@ -97,7 +100,7 @@ class Screening:
 
     def promises(self, problem: Problem, selected: IntArray, candidates: ColumnSets) -> FloatArray:
         """What each candidate explains, less Mallows' allowance for what so many parameters explain by chance."""
-        rows = np.flatnonzero(problem.trains & (problem.weights > 0))
+        rows = self._rows(problem)
         weights = problem.weights[rows] / problem.weights[rows].mean()
         inputs = scaled_columns(problem, selected, rows, CLIP).T
         mean, scale = problem.target_scales
@@ -110,10 +113,19 @@ class Screening:
             task = screen_task(base, slots, residuals, weights, RIDGE_SHARE * weights.sum())
             length = max(LEAST_AT_ONCE, CHUNK_NUMBERS // (len(rows) * n_new))
             starts = range(0, len(columns), length)
-            arguments = [(problem, task, rows, columns[start : start + length]) for start in starts]
-            for start, found in zip(starts, run_tasks(_chunk_gains, arguments, self.n_jobs), strict=True):
+            chunks, shared = [(columns[start : start + length],) for start in starts], (problem, _Step(task, rows))
+            for start, found in zip(starts, run_tasks(_chunk_gains, chunks, self.n_jobs, shared=shared), strict=True):
                 promise[members[start : start + length]] = found - (N_UNITS + n_new) * allowance
         return promise
+
+    def _rows(self, problem: Problem) -> IntArray:
+        """Rows that ever train; of very many, some at random, but the same ones in every step."""
+        rows = np.flatnonzero(problem.trains & (problem.weights > 0))
+        if len(rows) > MOST_ROWS:
+            key = np.array([self.seed, LAYER], dtype=np.uint64)
+            chosen = np.random.Generator(np.random.Philox(key=key)).choice(len(rows), MOST_ROWS, replace=False)
+            rows = rows[np.sort(chosen)]
+        return rows
 
     def _units(self, inputs: FloatArray, n_units: int, n_new: int) -> tuple[FloatArray, FloatArray]:
         """Pre-activations (J, H) of random units, and weights (m, H) with which new columns add to them.
@@ -155,7 +167,15 @@ class Screening:
         return np.hstack([np.ones((len(inputs), 1)), inputs, np.maximum(base, 0)])
 
 
-def _chunk_gains(problem: Problem, task: ScreenTask, rows: IntArray, columns: IntArray) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What all chunks of candidates of a step need: what they share, and the rows."""
+
+    task: ScreenTask
+    rows: IntArray
+
+
+def _chunk_gains(problem: Problem, step: _Step, columns: IntArray) -> FloatArray:
     """Gains of a few candidates (n, m)."""
-    values = scaled_columns(problem, columns.ravel(), rows, CLIP)
-    return gains(task, values.reshape(*columns.shape, len(rows)))
+    values = scaled_columns(problem, columns.ravel(), step.rows, CLIP)
+    return gains(step.task, values.reshape(*columns.shape, len(step.rows)))
