@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import joblib
 import numpy as np
@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common import machine_facts, matmul_gflops, print_facts, save_json, side_by_side
 from benchmarks.cost_model import CostModel, Size
 from ngp.groups import make_groups
+from ngp.predictors import ssfn_gpu
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.ssfn import SSFN
 from ngp.predictors.ssfn_scorer import SSFNScorer
@@ -84,7 +85,7 @@ QUICK = Plan(
 
 
 class Step:
-    """One step on random numbers; what is done once a fit has been done, and timed apart."""
+    """One step on random numbers, after what is done once a fit."""
 
     def __init__(self, size: Size, device: str) -> None:
         self.size = size
@@ -97,12 +98,7 @@ class Step:
         self.scorer: Any = network.bind(problem, random_state=0, n_jobs=n_jobs, dtype="float32", device=device)
         self.selected = np.arange(size.n_selected)
         self.candidates = ColumnSets.singles(np.arange(size.n_selected, n_columns))
-        start = perf_counter()
-        problem.column_statistics  # noqa: B018
-        self.scan_seconds = perf_counter() - start
-        start = perf_counter()
         self()
-        self.first_seconds = perf_counter() - start
 
     def __call__(self) -> None:
         self.scorer.add_losses(self.selected, self.candidates)
@@ -130,6 +126,7 @@ def run(plan: Plan, device: str) -> dict[str, Any]:
     with threadpool_limits(1, user_api="blas"):  # as inside a fit
         steps = {size: Step(size, device) for curve in curves.values() for size in curve}
         taken = side_by_side({str(i): step for i, step in enumerate(steps.values())}, plan.repetitions)
+        streamed = streamed_step(curves["n_candidates"][-1], device, plan.repetitions) if device == "cuda" else None
     peaks.append(peak_gflops(device, plan.peak_size))
     seconds = dict(zip(steps, map(min, taken.values()), strict=True))
     row = partial(point, steps, seconds, max(peaks))
@@ -139,17 +136,20 @@ def run(plan: Plan, device: str) -> dict[str, Any]:
         "plan": asdict(plan),
         "peak_gflops": {"before_after": peaks, "taken": max(peaks)},
         "curves": {name: [row(size) for size in sizes] for name, sizes in curves.items()},
-    }
+    } | ({} if streamed is None else {"streamed": asdict(curves["n_candidates"][-1]) | {"seconds": streamed}})
+
+
+def streamed_step(size: Size, device: str, repetitions: int) -> float:
+    """Seconds of a step whose columns a GPU isn't allowed to keep from step to step."""
+    with patch.object(ssfn_gpu, "COLUMNS_SHARE", 0.0):
+        return min(side_by_side({"": Step(size, device)}, repetitions)[""])
 
 
 def point(steps: dict[Size, Step], seconds: dict[Size, float], peak: float, size: Size) -> dict[str, Any]:
     """One measured point."""
-    step = steps[size]
     return asdict(size) | {
         "seconds": seconds[size],
-        "first_seconds": step.first_seconds,
-        "scan_seconds": step.scan_seconds,
-        "way": step.way,
+        "way": steps[size].way,
         "microseconds_per_candidate": seconds[size] / size.n_candidates * 1e6,
         "operations": size.operations,
         "share_of_peak": size.operations / seconds[size] / 1e9 / peak,
@@ -184,6 +184,10 @@ def report(results: dict[str, Any]) -> None:
                 f"{each[name]:12d} {each['n_candidates']:11d} {each['seconds']:9.4f} "
                 f"{each['microseconds_per_candidate']:9.1f} {each['share_of_peak']:8.1%} {off}"
             )
+    if "streamed" in results:
+        print(
+            f"\nthe last of the first curve, if columns are moved in every step: {results['streamed']['seconds']:.3f} s"
+        )
     print("\nseconds of the fitted model's terms")
     for name, value in model.seconds.items():
         print(f"  {name:14s} {value:.3e}")

@@ -99,8 +99,8 @@ def fit_words(name: str) -> str:
     points = modelled(results)
     ratios = plan.fitted(results).ratios(list(points), list(points.values()))
     return (
-        f"Over {len(points)} points from {duration(min(points.values()))} to {duration(max(points.values()))}, the model is off by "
-        f"a factor of {median(ratios):.2f} in the median and of {max(ratios):.2f} at most."
+        f"Over {len(points)} points from {duration(min(points.values()))} to {duration(max(points.values()))}, "
+        f"the model is off by a factor of {median(ratios):.2f} in the median and of {max(ratios):.2f} at most."
     )
 
 
@@ -114,15 +114,10 @@ def gpu_fits(_: str) -> str:
         if "fits" not in found:
             continue
         share = found["gram_operations"] / 2 / found["pursuit_s"] / 1e12 / gpu["machine"]["peak_fp32_tflops"]
+        each = shown(found["pursuit_s"] / found["fits"] * 1e6)
+        times = duration(found["fit_s"]), duration(found["first_fit_s"]), each
         rows.append(
-            [
-                name,
-                f"{found['steps']:,}",
-                f"{found['fits']:,}",
-                duration(found["fit_s"]),
-                duration(found["first_fit_s"]),
-            ]
-            + [shown(found["pursuit_s"] / found["fits"] * 1e6), f"{share:.1%}", f"{found['gpu_gb']:.1f} GB"]
+            [name, f"{found['steps']:,}", f"{found['fits']:,}", *times, f"{share:.1%}", f"{found['gpu_gb']:.1f} GB"]
         )
     head = ["data", "steps", "trainings", "fit", "the first fit", "µs a training", "share", "GPU memory"]
     return markdown_table(head, rows)
@@ -131,8 +126,9 @@ def gpu_fits(_: str) -> str:
 def agreement(_: str) -> str:
     found = read("gpu")["results"]["agreement"]
     return (
-        f"Against double precision on a processor, {found['same_picks_from_the_first']} of {found['picks']} picks were the same from the "
-        f"first on, and the losses of all candidates in those steps differed by at most {found['largest_relative_difference']:.1e} of themselves."
+        f"Against double precision on a processor, {found['same_picks_from_the_first']} of {found['picks']} picks were "
+        "the same from the first on, and the losses of all candidates in those steps differed by at most "
+        f"{found['largest_relative_difference']:.1e} of themselves."
     )
 
 
@@ -167,11 +163,9 @@ def screening(_: str) -> str:
     rows = []
     for design in found["plan"]["designs"]:
         each = found[design]["summary"]
-        rows.append(
-            [design, str(each["n_runs"]), str(each["same_picks"]), str(each["exact_found_all"])]
-            + [str(each["screened_found_all"]), duration(each["exact_seconds"]), duration(each["screened_seconds"])]
-            + [f"{each['ratio']:.1f}"]
-        )
+        counts = (str(each[key]) for key in ("n_runs", "same_picks", "exact_found_all", "screened_found_all"))
+        times = (duration(each[f"{way}_seconds"]) for way in ("exact", "screened"))
+        rows.append([design, *counts, *times, f"{each['ratio']:.1f}"])
     head = ["design", "runs", "same picks", "all found, exact", "all found, screened", "exact", "screened", "ratio"]
     return markdown_table(head, rows)
 
@@ -184,12 +178,11 @@ def screening_size(_: str) -> str:
 
 def million(_: str) -> str:
     found = read("million")
-    rows = [
-        [way, duration(each["seconds"]), f"{each['n_fits']:,}", str(each["order"])]
-        + [f"{shown(each['beside_x_mb'])} MB", f"{shown(each['x_mb'])} MB"]
-        for way, each in found.items()
-        if way in ("exact", "screened")
-    ]
+    rows = []
+    for way in ("exact", "screened"):
+        each = found[way]
+        memory = (f"{shown(each[key])} MB" for key in ("beside_x_mb", "x_mb"))
+        rows.append([way, duration(each["seconds"]), f"{each['n_fits']:,}", str(each["order"]), *memory])
     return markdown_table(["way", "fit", "candidates scored", "selected", "memory beside X", "X"], rows)
 
 
@@ -197,18 +190,19 @@ def many_rows(_: str) -> str:
     found = read("many_rows")
     fit = found["fit"]
     return (
-        f"{found['rows']:,} rows of {found['columns']} columns, {found['selected']} selected, {found['draws']} draw, on {processor(found)}. "
-        f"The fit took {duration(fit['fit_seconds'])}, its steps {found['share_of_peak']:.0%} of the machine's peak; memory grew by "
-        f"{shown(fit['beside_x_mb'])} MB beside X of {shown(fit['x_mb'])} MB. Selected were {fit['order']}; the first five columns matter."
+        f"{found['rows']:,} rows of {found['columns']} columns, {found['selected']} selected, {found['draws']} draw, "
+        f"on {processor(found)}. The fit took {duration(fit['fit_seconds'])}, its steps {found['share_of_peak']:.0%} "
+        f"of the machine's peak; memory grew by {shown(fit['beside_x_mb'])} MB beside X of {shown(fit['x_mb'])} MB. "
+        f"Selected were {fit['order']}; the first five columns matter."
     )
 
 
 def large_file(_: str) -> str:
     found = read("larger_than_memory")["large"]
     return (
-        f"A fit that selects two of {found['shape'][1]:,} columns, {shown(found['gigabytes'])} GB in a file (most of it holes, which are read as "
-        f"zeros), on a machine with {shown(found['machine_gb'])} GB of memory, took {duration(found['fit_seconds'])} and "
-        f"{shown(found['own_mb'] - found['before_mb'])} MB of memory of its own. "
+        f"A fit that selects two of {found['shape'][1]:,} columns, {shown(found['gigabytes'])} GB in a file (most of "
+        f"it holes, which are read as zeros), on a machine with {shown(found['machine_gb'])} GB of memory, took "
+        f"{duration(found['fit_seconds'])} and {shown(found['own_mb'] - found['before_mb'])} MB of memory of its own. "
         f"The relevant columns were {'found' if found['found'] else '**not** found'}."
     )
 
@@ -230,7 +224,7 @@ def cluster_results() -> list[dict[str, Any]]:
     found = [read(name) for name in ("scaling", "million", "workers", "larger_than_memory")]
     if len(kinds := {processor(each) for each in found}) > 1:
         raise ValueError(
-            f"The results behind the plan come from different machines, {sorted(kinds)}: measure them anew."
+            f"The results behind the plan come from different machines, {sorted(kinds)}: measure them anew on one."
         )
     return found
 
@@ -248,8 +242,8 @@ def bottleneck(parts: dict[str, plan.Part], way: str) -> str:
 def plan_size(_: str) -> str:
     scored = n_scored("auto", plan.COLUMNS)
     return (
-        f"{plan.COLUMNS:,} columns × {plan.SAMPLES} samples, {plan.STEPS} selected, one draw, 5 folds, 100 units, every candidate scored (exact) "
-        f'or {scored:,} a step (`screen="auto"`)'
+        f"{plan.COLUMNS:,} columns × {plan.SAMPLES} samples, {plan.STEPS} selected, one draw, 5 folds, 100 units, "
+        f'every candidate scored (exact) or {scored:,} a step (`screen="auto"`)'
     )
 
 
@@ -270,17 +264,25 @@ def cluster_words(_: str) -> str:
         work, total = getattr(parts["work"], way), plan.cluster_total(parts, way)
         rate = 4 * plan.COLUMNS * plan.SAMPLES * plan.STEPS / work / 1e9
         lines.append(
-            f"- **{way.capitalize()}**: {duration(total)} in all, and {shown(work * cores / 3600)} core hours of scoring. The bottleneck is: "
-            f"{bottleneck(parts, way)}. To keep the workers busy, the storage must deliver {shown(rate)} GB a second."
+            f"- **{way.capitalize()}**: {duration(total)} in all, and {shown(work * cores / 3600)} core hours of "
+            f"scoring. The bottleneck is: {bottleneck(parts, way)}. To keep the workers busy, the storage must deliver "
+            f"{shown(rate)} GB a second."
         )
     gigabytes = 4 * plan.COLUMNS * plan.SAMPLES / 1e9
     lines += [
-        f"- **X** has {gigabytes:,.0f} GB in float32, and is read {plan.STEPS + 1} times: once by the driver, then once a step, "
-        f"{shown(gigabytes / plan.WORKERS)} GB by each worker. In the workers' memory each would hold all of it: hence the file.",
+        f"- **X** has {gigabytes:,.0f} GB in float32, and is read {plan.STEPS + 1} times: once by the driver, then "
+        f"once a step, {shown(gigabytes / plan.WORKERS)} GB by each worker. In the workers' memory each would hold all of "
+        "it: hence the file.",
         f"- **Each worker** is sent {shown(plan.sent_bytes(dask) / 1e9)} GB beside X: what is known of every column.",
-        f"- **The driver** needs {shown(plan.driver_bytes(one_million) / 1e9)} GB beside X, as much a column as with a million of them.",
+        f"- **The driver** needs {shown(plan.driver_bytes(one_million) / 1e9)} GB beside X, as much a column as with a "
+        "million of them.",
     ]
     return "\n".join(lines)
+
+
+def cheap_pass(_: str) -> str:
+    cpu, one_million, *_others = cluster_results()
+    return shown(plan.cheap_seconds(plan.fitted(cpu), one_million) * 1e6)
 
 
 def gpu_plan(_: str) -> str:
@@ -292,9 +294,10 @@ def gpu_words(_: str) -> str:
     total = sum(part.exact for part in parts.values())
     resident = 8 * plan.COLUMNS * plan.SAMPLES / 1e9
     return (
-        f"{duration(total)} in all, one after the other. The bottleneck is: {bottleneck(parts, 'exact')}. A GPU keeps columns from step to step only "
-        f"if all of them fit in its memory, here {resident:,.0f} GB in double precision; so they are moved anew in every step, at the "
-        "speed at which they were moved before the first step of the largest measurement."
+        f"{duration(total)} in all, one after the other. The bottleneck is: {bottleneck(parts, 'exact')}. A GPU keeps "
+        f"columns from step to step only if all of them fit in its memory, here {resident:,.0f} GB in double "
+        "precision; so they are moved anew in every step, as they were where the largest measured step was not allowed "
+        "to keep them."
     )
 
 
@@ -323,6 +326,9 @@ FILL: dict[str, Callable[[str], str]] = {
     "plan_workers": plan_workers,
     "cluster_plan": cluster_plan,
     "cluster_words": cluster_words,
+    "cheap_pass": cheap_pass,
+    "scan_rate": lambda _: shown(plan.scan_seconds(read("larger_than_memory")) * 1e9),
+    "task_cost": lambda _: shown(plan.task_seconds(read("workers")) * 1e3),
     "gpu_plan": gpu_plan,
     "gpu_words": gpu_words,
 }

@@ -41,6 +41,8 @@ def draw(results: Mapping[str, Any], model: CostModel) -> bytes:
 
 def _draw_curve(ax: Any, name: str, curve: list[dict[str, Any]], model: CostModel, known: set[Any]) -> None:
     """Microseconds a candidate; of the curve against P the seconds of the step."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     whole = name == "n_candidates"
     x = [each[name] for each in curve]
     y = [each["seconds"] if whole else each["microseconds_per_candidate"] for each in curve]
@@ -52,10 +54,16 @@ def _draw_curve(ax: Any, name: str, curve: list[dict[str, Any]], model: CostMode
     if name == "n_jobs":
         ax.plot(x, [y[0] * x[0] / threads for threads in x], "--", color=GREY, linewidth=1, label="ideal")
         ax.legend(frameon=False, fontsize=8)
-    ax.set_xscale("symlog" if name == "n_selected" else "log")
+    if name == "n_selected":
+        ax.set_xscale("symlog", linthresh=5, linscale=0.3)
+    else:
+        ax.set_xscale("log")
     ax.set_yscale("log")
+    ax.set_ylim(min(y) / 3, max(y) * 3)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(y) < 100 * min(y) else (1,)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    ax.yaxis.set_minor_locator(NullLocator())
     _ticks(ax, x)
-    ax.set_ylim(min(y) / 2, max(y) * 2)
     ax.set_xlabel(AXES[name])
     ax.set_ylabel("seconds a step" if whole else "µs a candidate")
     clean(ax)

@@ -60,8 +60,8 @@ def scan_seconds(files: Results) -> float:
 
 def task_seconds(workers: Results) -> float:
     """Seconds that a task costs beside its work: what one Dask worker takes longer than one thread."""
-    seconds = workers["seconds"]
-    return float(min(seconds["dask 1"]) - min(seconds["threading 1"])) / int(workers["sent"]["dask 2"]["n_tasks"])
+    longer = min(workers["seconds"]["dask 1"]) - min(workers["seconds"]["threading 1"])
+    return max(0.0, float(longer)) / int(workers["sent"]["dask 2"]["n_tasks"])
 
 
 def exact_tasks(n_candidates: int, n_jobs: int) -> int:
@@ -97,15 +97,16 @@ def cluster_parts(cpu: Results, million: Results, workers: Results, files: Resul
 
 def gpu_parts(gpu: Results, files: Results) -> dict[str, Part]:
     """What the parts of a fit on several GPUs take, whose memory can't hold all columns."""
-    largest = gpu["curves"]["n_candidates"][-1]
-    numbers = largest["n_samples"] * (largest["n_candidates"] + largest["n_selected"])
-    moving = (largest["first_seconds"] - largest["seconds"]) / numbers
+    kept, streamed = gpu["curves"]["n_candidates"][-1], gpu["streamed"]
+    moving = (streamed["seconds"] - kept["seconds"]) / (streamed["n_samples"] * streamed["n_candidates"])
     return {
         "scan": Part(
             "means and deviations of all columns, by the driver alone", COLUMNS * SAMPLES * scan_seconds(files)
         ),
         "work": Part(f"scoring, by each of {GPUS} GPUs", steps_seconds(fitted(gpu), COLUMNS / GPUS)),
-        "moving": Part("moving columns to the GPUs in every step", STEPS * COLUMNS * SAMPLES / GPUS * moving),
+        "moving": Part(
+            "scaling columns and moving them to each GPU, in every step", STEPS * COLUMNS * SAMPLES / GPUS * moving
+        ),
     }
 
 

@@ -12,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from ngp.compute.devices import has_nvidia_driver
+from ngp.predictors.ssfn_gpu import SSFNGpuScorer
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 MACHINE = {"cpu": "a processor", "cores": 2, "instruction_set": "none", "date": "2026-01-01T00:00:00", "gpu": "a GPU"}
@@ -47,14 +50,14 @@ def made_up(
     def point(size: Any) -> dict[str, Any]:
         seconds = truth.predict(size) / (1 if size.n_jobs is None else size.n_jobs / 2)
         derived = {"microseconds_per_candidate": seconds / size.n_candidates * 1e6, "share_of_peak": 0.5}
-        moved = 2e-9 * size.n_samples * (size.n_candidates + size.n_selected)
-        times = {"seconds": seconds, "first_seconds": seconds + moved}
-        return vars(size) | times | derived | {"way": "one" if size.n_units <= 200 else "other"}
+        return vars(size) | {"seconds": seconds, "way": "one" if size.n_units <= 200 else "other"} | derived
 
     def curves(n_cores: int | None) -> dict[str, Any]:
         sizes = scaling.PLANS["cpu"].curves(n_cores)
         return {name: [point(size) for size in curve] for name, curve in sizes.items()}
 
+    largest = curves(None)["n_candidates"][-1]
+    streamed = largest | {"seconds": largest["seconds"] + 2e-9 * 300 * largest["n_candidates"]}
     common = {"machine": MACHINE, "plan": {"repetitions": 3}, "peak_gflops": {"taken": 100.0}}
     sent = {"largest_object_mb": 121.0, "other_objects_mb": 1.0, "all_tasks_mb": 1.0, "n_tasks": 100}
     fit = {"order": [0, 1, 2, 3, 4], "x_mb": 1144.0, "beside_x_mb": 100.0}
@@ -66,7 +69,7 @@ def made_up(
     gpu_fit |= {"gram_operations": 3.2e13, "gpu_gb": 10.0}
     results = {
         "scaling": common | {"device": "cpu", "curves": curves(2)},
-        "scaling-gpu": common | {"device": "cuda", "curves": curves(None)},
+        "scaling-gpu": common | {"device": "cuda", "curves": curves(None), "streamed": streamed},
         "gpu": {"machine": MACHINE | {"peak_fp32_tflops": 50.0}, "results": {
             "agreement": {"picks": 20, "same_picks_from_the_first": 19, "largest_relative_difference": 2e-6},
             "a million columns": gpu_fit}},
@@ -160,7 +163,7 @@ def test_predictions_follow_from_the_measured_constants(
     # the scan of 3 · 10⁹ numbers took 30 s; the cheap pass of 5 · 10⁶ candidates 5 s
     assert parts["scan"][1:] == pytest.approx((300.0, 300.0))
     assert parts["work"][1:] == pytest.approx((exact, 5.0 + best))
-    # 0.5 s for 100 tasks; chunks of 2¹⁸ // 300 = 873 candidates, and for 100,000 of 200 threads' shares, but 27 at least
+    # 0.5 s for 100 tasks; chunks of 2¹⁸ // 300 = 873 candidates, and of 2¹³ // 300 = 27 where there are 100,000
     assert parts["tasks"][1:] == pytest.approx((5 * 114_548 * 0.005, 5 * (114_548 + 3704) * 0.005))
     assert plan.cluster_total(parts, "exact") == pytest.approx(300 + 5 * 114_548 * 0.005)
     assert plan.driver_bytes(made_up["million"]) == pytest.approx(100 * 2**20 * 100)
@@ -198,6 +201,33 @@ def test_the_benchmark_measures_every_curve(
         assert all(point["seconds"] > 0 and point["way"] == "SSFNScorer" for point in curve)
     assert set(results["curves"]) == set(load("docs.scaling_figure").AXES)
     assert "seconds of the fitted model's terms" in capsys.readouterr().out
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not has_nvidia_driver(), reason="there is no CUDA device")
+def test_the_benchmark_measures_a_gpu(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    load("benchmarks.scaling").main(["--quick", "--device", "cuda", "--json", str(tmp_path / "scaling.json")])
+    results = json.loads((tmp_path / "scaling.json").read_text())
+    assert "n_jobs" not in results["curves"]
+    assert results["streamed"]["seconds"] > 0
+
+
+def test_a_streamed_step_keeps_no_columns(load: Callable[[str], ModuleType], model: ModuleType) -> None:
+    scaling, kept = load("benchmarks.scaling"), []
+
+    class Spy(scaling.Step):
+        def __call__(self) -> None:
+            plain = self.scorer
+            on_device = SSFNGpuScorer(plain.config, plain.problem, plain.seed, None, plain.dtype, gpu="cpu")
+            on_device.add_losses(self.selected, self.candidates)
+            kept.append(on_device._resident is not None)
+
+    size = model.Size(20, n_samples=50)
+    Spy(size, "cpu")()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scaling, "Step", Spy)
+        assert scaling.streamed_step(size, "cpu", 1) > 0
+    assert kept == [True, True, False, False]
 
 
 def test_threads_double_up_to_all_cores(load: Callable[[str], ModuleType]) -> None:
