@@ -65,7 +65,7 @@ PLANS = {
     "cuda": Plan(
         n_candidates=(1000, 4000, 16_000, 64_000, 256_000, 1_000_000),
         n_outputs=(1, 3, 10),
-        work=1e12,
+        work=2e11,
         fewest=1000,
         peak_size=8192,
     ),
