@@ -271,8 +271,8 @@ def cluster_words(_: str) -> str:
     gigabytes = 4 * plan.COLUMNS * plan.SAMPLES / 1e9
     lines += [
         f"- **X** has {gigabytes:,.0f} GB in float32, and is read {plan.STEPS + 1} times: once by the driver, "
-        f"then once a step, {shown(gigabytes / plan.WORKERS)} GB by each worker. In the workers' memory each would hold "
-        "all of it: hence the file.",
+        f"then once a step, {shown(gigabytes / plan.WORKERS)} GB by each worker. In the workers' memory each would "
+        "hold all of it: hence the file.",
         f"- **Each worker** is sent {shown(plan.sent_bytes(dask) / 1e9)} GB beside X: what is known of every column.",
         f"- **The driver** needs {shown(plan.driver_bytes(one_million) / 1e9)} GB beside X, as much a column as with a "
         "million of them.",
