@@ -43,8 +43,9 @@ bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
 
-docs: $(DEV_STAMP) ## write docs/reproduction.md from the results in docs/reproduction
+docs: $(DEV_STAMP) ## write docs/reproduction.md and docs/scaling.md from the results in docs/reproduction and benchmarks/results
 	$(BIN)/python docs/build_reproduction.py
+	$(BIN)/python -m docs.build_scaling
 
 clean: ## remove the environment, builds and caches
 	rm -rf .venv build dist demo-report reproduction tests/report/browser/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
