@@ -35,8 +35,9 @@ ASSUMED_STEPS = 10
 # How many steps a stop rule is asked about that may have a limit of its own.
 IMAGINED_STEPS = 300
 HUGE_GAIN = 1e9
-# What threads, the kernels' scratch and the allocator take, which no array shows.
-UNSEEN_BYTES = 2**25
+# What a thread, its scratch and the allocator take, which no array shows, and the least that is worth naming.
+THREAD_BYTES = 8_000_000
+LEAST_BYTES = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Estimate:
     step_seconds : tuple of float
         Time of each step.
     memory : int
-        Bytes that the process needs beside X and what it has now, at the peak. Worker processes have their own.
+        Bytes that the process needs beside X and what it has now, at the peak; 50 MB at least. Worker processes have
+        their own, and so have GPUs.
     n_steps : int
         How many steps were assumed.
     assumption : str
@@ -138,11 +140,11 @@ def estimate_fit(
             steps, assumption = plan.steps(trial.step_seconds)
             total = preparing + scan.seconds + trial.once_seconds + trial.final_seconds
             n_bytes = trial.n_bytes(max((step.n_fits for step in steps), default=1))
-    vectors = 8 * (3 * problem.n_columns + (len(steps) + 1) * problem.groups.n_groups)
+    vectors = 8 * (3 * problem.n_columns + (len(steps) + 1) * problem.groups.n_groups)  # statistics, and all losses
     return Estimate(
         seconds=total + sum(step.seconds for step in steps),
         step_seconds=tuple(step.seconds for step in steps),
-        memory=vectors + max(UNSEEN_BYTES + n_bytes, *growth),
+        memory=max(LEAST_BYTES, vectors + max(trial.tasks * THREAD_BYTES + n_bytes, *growth)),
         n_steps=len(steps),
         assumption=assumption,
         n_fits=sum(step.n_fits for step in steps) + int(len(fixed) > 0),

@@ -18,17 +18,17 @@ from ngp.screening import Screening
 
 __all__ = ["Rehearsal"]
 
-# Time for each sample of candidates. Where the first one, of a candidate a job, takes longer than SLOW_SECONDS, only
-# one more is tried; where it takes longer than HOPELESS_SECONDS, none.
+# Time for each sample of candidates. Where the smallest one, of a candidate a job, takes half of it, the steps between
+# the first and the last stand for all; where it takes SLOW_SECONDS, no other is tried. The first sample of all, with
+# what is done once, is the only one where it takes HOPELESS_SECONDS.
 SAMPLE_SECONDS = 0.25
 SLOW_SECONDS = 1.0
 HOPELESS_SECONDS = 10.0
+MORE = 4  # times as many candidates in the second sample of such as take longer
 # Of a predictor that slow: how many candidates' time the final one takes.
 FINAL_FITS = 2
 # What takes longer isn't done a second time to see its memory.
 TRACED_SECONDS = 0.5
-# Most memory that a task takes for its chunk of candidates, however many there are.
-TASK_BYTES = 2**27
 # Neighbouring columns that are sampled together.
 RUN_LENGTH = 256
 
@@ -124,20 +124,34 @@ class Rehearsal:
         """A candidate a job, if there are so many."""
         return min(self.tasks, len(scene.candidates))
 
+    @cached_property
+    def _unit(self) -> tuple[int, float]:
+        """Size and time of a small sample, in the middle of the fit."""
+        scene = self.scenes[self._middle]
+        number, seconds = self._fewest(scene), self._first_seconds
+        return number, clock(lambda: scene.score(number)) if seconds < HOPELESS_SECONDS else seconds
+
+    @property
+    def _middle(self) -> int:
+        return list(self.scenes)[len(self.scenes) // 2]
+
     @property
     def slow(self) -> bool:
         """Whether even a few candidates take long."""
-        return self._first_seconds > SLOW_SECONDS
+        return self._unit[1] > SLOW_SECONDS
 
     @cached_property
     def _points(self) -> dict[int, list[tuple[int, float]]]:
         """Numbers of candidates and the time to score them, by the number of selected groups."""
-        scenes = self.scenes if not self.slow else dict(list(self.scenes.items())[-1:])
-        if self._first_seconds > HOPELESS_SECONDS:
-            return {n_groups: [(self._fewest(scene), self._first_seconds)] for n_groups, scene in scenes.items()}
+        if self.slow:
+            return {self._middle: [self._unit]}
+        if self._unit[1] > SAMPLE_SECONDS / 2:
+            scene = self.scenes[self._middle]
+            more = min(len(scene.candidates), MORE * self._unit[0])
+            return {self._middle: [self._unit, (more, clock(lambda: scene.score(more)))]}
         return {
             n_groups: timed(scene.score, self._fewest(scene), len(scene.candidates), SAMPLE_SECONDS)
-            for n_groups, scene in scenes.items()
+            for n_groups, scene in self.scenes.items()
         }
 
     @cached_property
@@ -219,16 +233,12 @@ class Rehearsal:
         n_candidates : int
             That are scored in a step.
         """
-        losses = 8 * (len(self.problem.part_weights) + 4)  # parts, mean, number, place, column of a candidate
-        (few, _), (many, seconds) = (self._points[list(self._points)[-1]][i] for i in (0, -1))
-        if self.slow or seconds > TRACED_SECONDS:
-            return losses * n_candidates
-        low, high = (traced_bytes(partial(self._last.score, number)) for number in (few, many))
-        # Chunks of candidates grow with their number, up to a bound.
-        each = max(0.0, (high - low) / max(1, many - few) - losses)
-        chunks = min(each * (n_candidates - many), self.tasks * TASK_BYTES)
-        step = high + losses * (n_candidates - many) + chunks
-        return int(max(step, self._final_bytes))
+        each = 8 * (len(self.problem.part_weights) + 4)  # parts, mean, number, place, column of a candidate
+        number, seconds = self._points[self._middle][-1]
+        if seconds > TRACED_SECONDS:
+            return each * n_candidates
+        traced = traced_bytes(partial(self.scenes[self._middle].score, number))
+        return max(traced + each * (n_candidates - number), self._final_bytes)
 
     @property
     def _final_bytes(self) -> int:
