@@ -24,6 +24,8 @@ __all__ = ["Cost", "Scan", "clock", "look_at_columns", "runs", "timed", "traced_
 # A scan of X may take so many seconds; of what takes longer, only a part is looked at.
 SCAN_SECONDS = 0.7
 FIRST_COLUMNS = 64
+# More columns than these to take samples from would tell no more, and take memory of their own.
+POOL_COLUMNS = 2**16
 # From one sample of candidates to the next, their number grows by no more than this factor.
 GROWTH = 8
 # Seconds between two looks at the memory.
@@ -62,7 +64,7 @@ class Cost:
         each = (high - low) / (many - few) if many > few else 0.0
         fixed = low - each * few
         if each <= 0 or fixed < 0:  # noise, or a sample too small to keep all threads busy
-            return cls(0.0, high / many)
+            return cls(0.0, high / max(1, many))
         return cls(fixed, each)
 
     @classmethod
@@ -142,7 +144,7 @@ def look_at_columns(problem: Problem) -> Scan:
         Not used for anything but an estimate.
     """
     n_columns, seen, seconds, parts = problem.n_columns, 0, 0.0, []
-    while seen < n_columns and seconds < SCAN_SECONDS:
+    while seen < n_columns and (not seen or seconds < SCAN_SECONDS):
         some = slice(seen, min(n_columns, max(FIRST_COLUMNS, 2 * seen)))
         begin = perf_counter()
         parts.append(problem.statistics_of(some))
@@ -152,7 +154,9 @@ def look_at_columns(problem: Problem) -> Scan:
     vars(problem)["column_statistics"] = mean, deviation  # where the problem itself would keep them
     # What has just been read may still be in memory, and what a step reads of a larger file never is.
     beyond = isinstance(problem.X, ColumnSource) and _bytes(problem.X) > _machine_bytes()
-    return Scan(seconds * n_columns / seen, slice(seen, None) if beyond and seen < n_columns else slice(0, seen))
+    first = seen if beyond and seen < n_columns else 0
+    last = min(n_columns if first else seen, first + POOL_COLUMNS)
+    return Scan(seconds * n_columns / seen, slice(first, last))
 
 
 def _bytes(X: ColumnSource) -> int:

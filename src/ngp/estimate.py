@@ -144,7 +144,7 @@ def estimate_fit(
     return Estimate(
         seconds=total + sum(step.seconds for step in steps),
         step_seconds=tuple(step.seconds for step in steps),
-        memory=max(LEAST_BYTES, vectors + max(trial.tasks * THREAD_BYTES + n_bytes, *growth)),
+        memory=max(LEAST_BYTES, vectors + max([trial.tasks * THREAD_BYTES + n_bytes, *growth])),
         n_steps=len(steps),
         assumption=assumption,
         n_fits=sum(step.n_fits for step in steps) + int(len(fixed) > 0),
@@ -218,20 +218,20 @@ class Plan:
             Time of a step, given the number of groups selected, of candidates and of those that are scored.
         """
         steps, n_groups = [self.start], len(self.sizes)
-        limits = {"number": n_groups, "losses": ASSUMED_STEPS, "rule": IMAGINED_STEPS}
-        while True:
-            made = len(steps) - 1
-            stop = self.rule.check(steps, exhausted=made == n_groups)
-            if stop is None and made == n_groups:
+        limits = {"number": n_groups + 1, "losses": ASSUMED_STEPS, "rule": IMAGINED_STEPS}
+        for made in range(limits[self.end] + 1):
+            exhausted = made == n_groups
+            stop = self.rule.check(steps, exhausted=exhausted)
+            if stop is None and exhausted:
                 stop = Stop("no candidate is left", made)
-            if made == limits[self.end] or (stop is not None and stop.partial and self.end != "number"):
-                break
             if stop is not None:
-                return steps[1:], f"every step pays, until {stop.reason}"
+                # That many steps would always pay is believed only where somebody has set their number.
+                meant = self.end == "number" or not (stop.partial or exhausted)
+                if meant or made <= ASSUMED_STEPS:
+                    return steps[1:], f"every step pays, until {stop.reason}"
+                break
             steps.append(self._next(steps[-1], made, n_groups - made, seconds))
         steps = steps[1 : 1 + ASSUMED_STEPS]
-        if stop is not None and len(steps) < ASSUMED_STEPS:
-            return steps, f"every step pays, until {stop.reason}"
         return steps, f"{counted(len(steps), 'step')}, since the losses decide how many there are"
 
     def _next(self, last: Step, made: int, n_left: int, seconds: Callable[[int, int, int], float]) -> Step:

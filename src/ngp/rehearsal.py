@@ -18,13 +18,13 @@ from ngp.screening import Screening
 
 __all__ = ["Rehearsal"]
 
-# Time for each sample of candidates. Where the smallest one, of a candidate a job, takes half of it, the steps between
-# the first and the last stand for all; where it takes SLOW_SECONDS, no other is tried. The first sample of all, with
-# what is done once, is the only one where it takes HOPELESS_SECONDS.
+# Time for each sample of candidates. Where the smallest one takes longer than half of it, the middle of the fit stands
+# for all of it, with one larger sample as far as LARGER_SECONDS allow. Beyond SLOW_SECONDS the estimate is called
+# rough. The very first sample, with what is done once, is the only one where it takes HOPELESS_SECONDS.
 SAMPLE_SECONDS = 0.25
+LARGER_SECONDS = 1.5
 SLOW_SECONDS = 1.0
 HOPELESS_SECONDS = 10.0
-MORE = 4  # times as many candidates in the second sample of such as take longer
 # Of a predictor that slow: how many candidates' time the final one takes.
 FINAL_FITS = 2
 # What takes longer isn't done a second time to see its memory.
@@ -121,8 +121,8 @@ class Rehearsal:
         return clock(lambda: self.scenes[0].score(self._fewest(self.scenes[0])))
 
     def _fewest(self, scene: _Scene) -> int:
-        """A candidate a job, if there are so many."""
-        return min(self.tasks, len(scene.candidates))
+        """A candidate a job, or more where the scorer asks for it; if there are so many."""
+        return min(self.tasks * getattr(scene.scorer, "timed_per_job", 1), len(scene.candidates))
 
     @cached_property
     def _unit(self) -> tuple[int, float]:
@@ -143,12 +143,13 @@ class Rehearsal:
     @cached_property
     def _points(self) -> dict[int, list[tuple[int, float]]]:
         """Numbers of candidates and the time to score them, by the number of selected groups."""
-        if self.slow:
-            return {self._middle: [self._unit]}
-        if self._unit[1] > SAMPLE_SECONDS / 2:
+        number, seconds = self._unit
+        if seconds > SAMPLE_SECONDS / 2:
             scene = self.scenes[self._middle]
-            more = min(len(scene.candidates), MORE * self._unit[0])
-            return {self._middle: [self._unit, (more, clock(lambda: scene.score(more)))]}
+            larger = min(len(scene.candidates), int(number * LARGER_SECONDS / seconds))
+            if larger > number:  # what it takes a candidate is then taken for true: two points would tell noise
+                return {self._middle: [(larger, clock(lambda: scene.score(larger)))]}
+            return {self._middle: [self._unit]}
         return {
             n_groups: timed(scene.score, self._fewest(scene), len(scene.candidates), SAMPLE_SECONDS)
             for n_groups, scene in self.scenes.items()

@@ -37,6 +37,7 @@ CHUNKS_PER_JOB = 32
 BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
 LONG_CHUNKS_PER_JOB = 4
+LEAST_LONG_CHUNK = 4
 # Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
 LAYER_NUMBERS = 2**18
 PREDICTED_ROWS = 2**12
@@ -146,7 +147,8 @@ class SSFNScorer:
             if self.config.redraw:
                 own += BLOCK_ROWS * self.config.n_draws * self.config.n_units * self.dtype.itemsize
             most = CHUNK_BYTES // (own + max(map(self._state_bytes, blocked)))
-            fair = max(-(-n_candidates // (LONG_CHUNKS_PER_JOB * n_jobs)), min(4, -(-n_candidates // n_jobs)))
+            least = min(LEAST_LONG_CHUNK, -(-n_candidates // n_jobs))
+            fair = max(-(-n_candidates // (LONG_CHUNKS_PER_JOB * n_jobs)), least)
             return max(1, min(fair, most))
         numbers = self.problem.n_samples * max(1, n_new)
         fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
@@ -233,6 +235,11 @@ class SSFNScorer:
         config = self.config
         tunable = config.refit_units == "auto" and config.ridge > 0 and config.norm_bound is None
         return [config.ridge * factor for factor in RIDGE_FACTORS] if tunable else [config.ridge]
+
+    @property
+    def timed_per_job(self) -> int:
+        """How many candidates a job must get for their time to tell: those of a chunk share the blocks of rows."""
+        return LEAST_LONG_CHUNK if any(len(blocks) > 1 for blocks in self._blocks) else 1
 
     def fit_seconds(self, selected: IntArray) -> float:
         """Predict how long `fit` takes; it is run where rows are few, and scaled from fewer rows elsewhere."""
