@@ -192,7 +192,7 @@ def _fit(
     n_fixed = len(columns["fixed"] or ())
     progress = Progress(settings["features"], n_fixed, settings["max_time"], quiet)
     with _errors_in_words():
-        selector = _selector(samples, columns, seed, settings).set_params(callback=progress)
+        selector = _selector(samples, columns, seed, settings, callback=progress)
         with warnings_as_notes(quiet), progress.shown():
             selector.fit(samples.X, samples.y)
     return selector
@@ -205,7 +205,9 @@ def _estimate(samples: Samples, columns: dict[str, Any], seed: int, quiet: bool,
     return json.dumps(asdict(found), indent=1) if settings["as_json"] else str(found)
 
 
-def _selector(samples: Samples, columns: dict[str, Any], seed: int, settings: dict[str, Any]) -> NeuralGreedyPursuit:
+def _selector(
+    samples: Samples, columns: dict[str, Any], seed: int, settings: dict[str, Any], callback: Progress | None = None
+) -> NeuralGreedyPursuit:
     """Make the selector that the options ask for."""
     from ngp import NeuralGreedyPursuit
 
@@ -222,6 +224,7 @@ def _selector(samples: Samples, columns: dict[str, Any], seed: int, settings: di
         n_jobs=settings["jobs"] or -1,
         device=settings["device"],
         checkpoint=settings["checkpoint"],
+        callback=callback,
         random_state=seed,
     )
 
