@@ -131,7 +131,7 @@ def test_said_in_words() -> None:
     assert str(found) == (
         "About 1 min 30 s for 2 steps with 1,200 fits (42 s a step), and about 2.3 GB of memory beside X.\n"
         "Assumed: this. Device cuda, 1 job.\n"
-        "This is rough: one candidate takes so long that hardly more were tried."
+        "This is rough: candidates take so long that only a few were tried."
     )
     nothing = Estimate(0.5, (), 50_000_000, 0, "that", 1, "cpu", 4, False)
     assert str(nothing) == (

@@ -64,7 +64,7 @@ class Estimate:
     n_jobs : int
         How many tasks run side by side.
     rough : bool
-        Whether a single candidate took so long that hardly more than one was timed.
+        Whether candidates took so long that only a few were timed.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Estimate:
             f"Assumed: {self.assumption}. Device {self.device}, {counted(self.n_jobs, 'job')}.",
         ]
         if self.rough:
-            lines.append("This is rough: one candidate takes so long that hardly more were tried.")
+            lines.append("This is rough: candidates take so long that only a few were tried.")
         return "\n".join(lines)
 
 
