@@ -225,3 +225,23 @@ def test_many_columns_are_measured_in_a_process_of_their_own(monkeypatch: pytest
     assert results["exact"]["n_fits"] == 400 + 399 + 398 + 397 + 396
     assert results["screened"]["n_fits"] == sum(n_scored("auto", n) for n in (400, 399, 398, 397, 396))
     assert len(results["exact"]["order"]) == len(results["screened"]["order"]) == 5
+
+
+def test_estimates_are_held_against_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    estimates = importlib.import_module("benchmarks.estimates")
+    tiny = {
+        "tiny": estimates.Setting((40, 6), 2),
+        "groups": estimates.Setting((40, 6), 1, in_groups_of=2, classes=True),
+    }
+    monkeypatch.setattr(estimates, "SETTINGS", tiny)
+    monkeypatch.setattr(estimates, "elsewhere", estimates.here)
+    estimates.main(["--settings", "tiny", "groups", "--json", str(tmp_path / "out.json")])
+    assert "within a factor of 2: time " in capsys.readouterr().out
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert [row["predicted"]["n_fits"] for row in found["settings"]] == [11, 3]
+    assert all(row["measured"]["seconds"] > 0 and row["ratio"]["mb"] > 0 for row in found["settings"])
+    ratios = [{"ratio": {"seconds": ratio}} for ratio in (0.4, 0.5, 1.0, 2.0, 2.1)]
+    assert estimates.within(ratios, "seconds") == 3

@@ -127,8 +127,12 @@ class Problem:
         An explicit validation or hold-out set has no say. The deviation of a constant column is exactly zero. X is
         read once, and NaN or infinity in it is refused.
         """
-        mean, variance = column_moments(self.X, np.where(self.trains, self.weights, 0))
-        refuse_gaps(np.isfinite(mean), np.arange(self.n_columns), getattr(self.X, "names", None))
+        return self.statistics_of(slice(None))
+
+    def statistics_of(self, columns: slice) -> tuple[FloatArray, FloatArray]:
+        """The same for neighbouring columns; no others are read."""
+        mean, variance = column_moments(self.X, np.where(self.trains, self.weights, 0), columns)
+        refuse_gaps(np.isfinite(mean), np.arange(self.n_columns)[columns], getattr(self.X, "names", None))
         deviation = np.sqrt(variance, out=variance)
         deviation[deviation <= 1e-10 * np.abs(mean)] = 0
         return mean, deviation

@@ -18,7 +18,7 @@ from ngp.problem import Problem
 from ngp.screening import Screening
 from ngp.stopping import Stop, StopRule, standard_error
 
-__all__ = ["Observer", "Path", "Step", "pursue"]
+__all__ = ["Candidates", "Observer", "Path", "Step", "pursue"]
 
 DIVERGED = (
     "the loss of every candidate is NaN or infinite (give the predictor a lower learning rate, or scale the data)"
@@ -171,7 +171,7 @@ def pursue(
             if observer and observer.end(steps):
                 return _path(steps, _asked_to_stop(steps))
         while True:
-            candidates = _Candidates.left(problem, steps)
+            candidates = Candidates.beside(problem, np.concatenate([step.columns for step in steps]))
             if stop := _end(rule, steps, exhausted=len(candidates.names) == 0):
                 return _path(steps, stop)
             if observer:
@@ -192,17 +192,17 @@ class _Diverged(ArithmeticError):
     """No candidate of a step has a finite loss."""
 
 
-class _Candidates(NamedTuple):
+class Candidates(NamedTuple):
     """Groups that would add something that varies, and the columns they would add."""
 
     names: IntArray
     columns: ColumnSets
 
     @classmethod
-    def left(cls, problem: Problem, steps: Sequence[Step]) -> _Candidates:
-        """Those that are left after some steps."""
+    def beside(cls, problem: Problem, columns: IntArray) -> Candidates:
+        """Those that are left when some columns are selected."""
         selected = np.zeros(problem.n_columns, dtype=bool)
-        selected[np.concatenate([step.columns for step in steps])] = True
+        selected[columns] = True
         groups = problem.groups
         if groups.is_single and groups.n_groups == problem.n_columns:
             names = np.flatnonzero(problem.varies & ~selected)
@@ -211,9 +211,9 @@ class _Candidates(NamedTuple):
         names = np.array([g for g, columns in enumerate(sets) if problem.varies[columns].any()], dtype=np.intp)
         return cls(names, ColumnSets.of([sets[group] for group in names]))
 
-    def take(self, positions: IntArray) -> _Candidates:
+    def take(self, positions: IntArray) -> Candidates:
         """Some of them."""
-        return _Candidates(self.names[positions], self.columns.take(positions))
+        return Candidates(self.names[positions], self.columns.take(positions))
 
     def costs(self, problem: Problem) -> FloatArray:
         """What each of them costs."""
@@ -235,7 +235,7 @@ def _next(
     scorer: Scorer,
     screening: Screening | None,
     steps: Sequence[Step],
-    candidates: _Candidates,
+    candidates: Candidates,
     predictor: str,
 ) -> Step:
     """Score every candidate, or those that promise most, and add the best one."""
@@ -314,7 +314,7 @@ def _addition(
     last: Step,
     before: float,
     groups: Groups,
-    candidates: _Candidates,
+    candidates: Candidates,
     losses: Losses,
     best: int,
     second: int | None,

@@ -45,7 +45,7 @@ class _Slab(NamedTuple):
     share: float
 
 
-def column_moments(X: AnyArray | ColumnSource, weights: FloatArray) -> Moments:
+def column_moments(X: AnyArray | ColumnSource, weights: FloatArray, columns: slice = slice(None)) -> Moments:
     """Weighted mean and variance of each column.
 
     A column with NaN or infinity anywhere, also in rows of weight zero, has a mean that isn't finite.
@@ -56,6 +56,8 @@ def column_moments(X: AnyArray | ColumnSource, weights: FloatArray) -> Moments:
         Numbers. Each page of a file is read once, and memory is needed for a few columns only.
     weights : float array of shape (n_samples,)
         Weights of the rows, not all of them zero.
+    columns : slice
+        Neighbouring columns, where not all are asked for.
 
     Examples
     --------
@@ -63,7 +65,8 @@ def column_moments(X: AnyArray | ColumnSource, weights: FloatArray) -> Moments:
     Moments(mean=array([2., 5.]), variance=array([1., 0.]))
     """
     n_samples, n_columns = X.shape
-    moments, slabs = Moments(np.zeros(n_columns), np.zeros(n_columns)), list(_slabs(weights))
+    first, last, _ = columns.indices(n_columns)
+    moments, slabs = Moments(np.zeros(last - first), np.zeros(last - first)), list(_slabs(weights))
     if by_rows := len(slabs) > 1 and _is_stored_by_rows(X):
         visits = [[slab] for slab in slabs]
     else:
@@ -71,11 +74,12 @@ def column_moments(X: AnyArray | ColumnSource, weights: FloatArray) -> Moments:
     length = max(1, min(SCAN_COLUMNS, SCAN_NUMBERS // (SCAN_ROWS if by_rows else n_samples)))
     for visit in visits:
         top, bottom = visit[0].rows.start, visit[-1].rows.stop
-        for start in range(0, n_columns, length):
-            columns = slice(start, min(start + length, n_columns))
-            values = read_columns(X, np.arange(columns.start, columns.stop), slice(top, bottom))
+        for start in range(first, last, length):
+            numbers = np.arange(start, min(start + length, last))
+            values = read_columns(X, numbers, slice(top, bottom))
+            places = slice(start - first, start - first + len(numbers))
             for slab in visit:
-                _add(moments, columns, values[:, slab.rows.start - top : slab.rows.stop - top], slab)
+                _add(moments, places, values[:, slab.rows.start - top : slab.rows.stop - top], slab)
     return moments
 
 

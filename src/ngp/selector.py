@@ -15,28 +15,25 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight
 from threadpoolctl import threadpool_limits
 
-from ngp._types import IntArray
 from ngp.checkpoint import Checkpoint, identity_of
-from ngp.columns import column_numbers
 from ngp.compute.parallel import keep_workers
+from ngp.estimate import Estimate, estimate_fit
 from ngp.fitted import FittedSelector
-from ngp.groups import make_groups
 from ngp.losses import LOSSES
 from ngp.monitor import Monitor, logger
-from ngp.predictors.base import Predictor, ScheduledScorer, Scorer, scorer_at
-from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
+from ngp.predictors.base import ScheduledScorer, Scorer, scorer_at
+from ngp.predictors.committee import predictor_names
 from ngp.predictors.constant import Constant
-from ngp.predictors.resolve import PREDICTORS, resolve_predictor
-from ngp.problem import Problem, make_problem
+from ngp.predictors.resolve import PREDICTORS
+from ngp.preparation import Prepared, prepare, stop_rule
+from ngp.problem import Problem
 from ngp.pursuit import Path, Step, pursue
 from ngp.screening import Screening
-from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
-from ngp.training_data import check_columns, check_training_data, checked_cv
+from ngp.stopping import StopRule
+from ngp.training_data import check_columns
 
 __all__ = ["NeuralGreedyPursuit"]
 
@@ -258,56 +255,47 @@ class NeuralGreedyPursuit(FittedSelector):
         cv_groups : array-like of shape (n_samples,), optional
             Groups of samples, for splitters that keep such together.
         """
-        if isinstance(self.stop, type):
-            raise TypeError(f"stop={self.stop.__name__} is a class: give an object, made with {self.stop.__name__}(…).")
-        predictor = resolve_predictor(self.predictor)
-        data, targets = check_training_data(self, X, y)
-        self._single_output = targets.ndim == 1
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
         saved = Checkpoint.read(self._checkpoint_path) if self._checkpoint_path else None
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        if saved and self.random_state is None:
-            seed = saved.seed
-        names = self.encoder_.feature_names_
-        groups = make_groups(self.groups, self.n_features_in_, names, self.group_costs)
-        fixed = column_numbers("fixed", self.fixed, self.n_features_in_, names)
-        blocks = self.encoder_.feature_groups_
-        self.groups_, self.fixed_ = groups, fixed
-        if blocks is not None:
-            groups = groups.expand(blocks)
-            fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
-        problem = make_problem(
-            data,
-            targets,
-            groups=groups,
-            task=self.task,
-            cv=checked_cv(self),
-            loss=self.loss,
-            classification_loss=getattr(predictor, "classification_loss", "squared_error"),
-            scoring=self.scoring,
-            sample_weight=weights,
-            cv_groups=None if cv_groups is None else np.asarray(cv_groups),
-            random_state=seed,
-        )
-        check_columns(problem, fixed)
+        seed = saved.seed if saved and self.random_state is None else None
+        prepared = prepare(self, X, y, sample_weight, cv_groups, seed)
+        check_columns(prepared.problem, prepared.fixed)
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"), keep_workers():
-            self._select(problem, predictor, fixed, seed, saved)
+            self._select(prepared, saved)
         return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def estimate(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        cv_groups: npt.ArrayLike | None = None,
+    ) -> Estimate:
+        """Predict how long `fit` would take, and how much memory; nothing is fitted.
+
+        A few candidates are scored, which takes some two seconds, or as long as one unit of work where that is more.
+
+        Parameters
+        ----------
+        X, y, sample_weight, cv_groups : array-like
+            As for `fit`.
+
+        Returns
+        -------
+        Estimate
+            Its attributes are ``seconds``, ``memory`` and more; printed, it says them in words.
+        """
+        return estimate_fit(self, X, y, sample_weight, cv_groups)
 
     @property
     def _checkpoint_path(self) -> FilePath | None:
         return None if self.checkpoint is None else FilePath(self.checkpoint)
 
-    def _select(
-        self, problem: Problem, predictor: Predictor, fixed: IntArray, seed: int, saved: Checkpoint | None
-    ) -> None:
-        if not isinstance(predictor, Committee | Schedule):  # which look after their members by themselves
-            check_loss(predictor, problem)
-        scorer = predictor.bind(problem, random_state=seed, n_jobs=self.n_jobs, dtype=self.dtype, device=self.device)
-        rule, file, identity = self._stop_rule(problem, fixed), self._checkpoint_path, {}
+    def _select(self, prepared: Prepared, saved: Checkpoint | None) -> None:
+        problem, predictor, fixed, seed = prepared
+        scorer, rule = prepared.bind(self), stop_rule(self, problem, fixed)
+        file, identity = self._checkpoint_path, {}
         if file:
             identity = identity_of(problem, fixed, {**self._defining_parameters(), "random_state": seed})
         if file and saved:
@@ -349,21 +337,3 @@ class NeuralGreedyPursuit(FittedSelector):
         ended = copy(self)
         ended._finish(problem, scorer, Path(tuple(steps), "the pursuit goes on", partial=True))
         return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}
-
-    def _stop_rule(self, problem: Problem, fixed: IntArray) -> StopRule:
-        number, n_fixed = self.n_features_to_select, len(self.fixed_)
-        limits: list[StopRule] = []
-        if isinstance(number, Integral):
-            most = problem.n_candidates(fixed) + n_fixed
-            if number > most:
-                raise ValueError(
-                    f"n_features_to_select={number} is more than the {most} features that vary: give at most {most}."
-                )
-            if number < n_fixed:
-                raise ValueError(f"n_features_to_select={number} is less than the {n_fixed} fixed columns: give more.")
-            limits.append(MaxFeatures(int(number)))
-        elif number is not None and self.groups is None:
-            limits.append(MaxFeatures(max(1, round(float(number) * self.n_features_in_))))
-        elif number is not None:
-            limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
-        return combine_rules(limits, tol=self.tol, stop=self.stop, max_time=self.max_time, max_fits=self.max_fits)

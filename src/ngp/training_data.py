@@ -50,7 +50,7 @@ def _check_source(selector: Any, X: ColumnSource, y: npt.ArrayLike) -> AnyArray:
     if X.shape[0] < 2 or X.shape[1] < 1:
         raise ValueError(f"X has the shape {X.shape}: give at least 2 samples and 1 feature.")
     if X.advice is not None:
-        warnings.warn(X.advice, stacklevel=6)
+        warnings.warn(X.advice, stacklevel=7)
     selector.n_features_in_ = X.shape[1]
     if X.names is not None:
         selector.feature_names_in_ = np.array(X.names, dtype=object)

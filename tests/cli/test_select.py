@@ -340,3 +340,28 @@ def test_every_option_is_documented() -> None:
     for parameter in select_command.params:
         assert max(parameter.opts, key=len) in page or parameter.name == "data", parameter.name
         assert parameter.name == "data" or getattr(parameter, "help", None)
+
+
+def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    files = ["--out", "out.json", "--report", "out.html", "--reduced", "few.csv", "--checkpoint", "state.npz"]
+    options = ["select", "houses.csv", "-t", "price", "--features", "2", "--jobs", "1", "--dry-run", *files]
+    result = call(*options)
+    assert result.exit_code == 0
+    first, second = result.stdout.splitlines()
+    assert first.startswith("About ")
+    assert " for 2 steps with 9 fits (" in first
+    assert second == ("Assumed: every step pays, until 2 of at most 2 features are selected. Device cpu, 1 job.")
+    assert "step" not in result.stderr
+    assert call(*options, "--quiet").output == ""
+    found = json.loads(call(*options, "--json", "--quiet").stdout)
+    assert (found["n_steps"], found["n_fits"], len(found["step_seconds"])) == (2, 9, 2)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_dry_run_refuses_what_a_run_refuses(houses: pd.DataFrame, call: Call) -> None:
+    options = ["select", "houses.csv", "-t", "price", "--features", "9"]
+    dry, real = call(*options, "--dry-run"), call(*options)
+    assert dry.exit_code == real.exit_code == 2
+    assert dry.stderr == real.stderr
+    assert "--features" in dry.stderr

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +31,7 @@ Examples:
   ngp select houses.csv --target price --features 5 --hold-out 0.2 --report houses.html
   ngp select data.parquet -t sick --drop id --missing impute --max-time 10m --out result.json
   cat houses.csv | ngp select - --target price --json > result.json
+  ngp select wide.parquet -t sick --features 20 --dry-run
 
 \b
 DATA is a .csv, .tsv, .parquet or .feather table with names of columns, a .npz file with arrays
@@ -114,6 +119,9 @@ running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so fa
         help="Write the data with the selected columns and the target "
         "alone, all rows as they were (.csv, .tsv, .parquet, .feather, .npz).",
     ),
+    click.option(
+        "--dry-run", is_flag=True, help="Say how long it would take and how much memory, and select and write nothing."
+    ),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
     click.option(
         "--json", "as_json", is_flag=True, help="Write the result to standard output, and nothing else there."
@@ -141,6 +149,11 @@ def select(
     note(samples.summary, quiet)
     for text in samples.notes:
         note(text, quiet)
+    if settings["dry_run"]:
+        estimate = _estimate(samples, columns, seed, quiet, settings)
+        if settings["as_json"] or not quiet:
+            click.echo(estimate)
+        return
     selector = _fit(samples, columns, seed, quiet, settings)
     written = _write(selector, table, samples, settings)
     if not settings["as_json"] and not quiet:
@@ -178,34 +191,55 @@ def _fit(
     """Run the selector under the eyes of the user."""
     n_fixed = len(columns["fixed"] or ())
     progress = Progress(settings["features"], n_fixed, settings["max_time"], quiet)
-    try:
-        from ngp import NeuralGreedyPursuit
-
-        selector = NeuralGreedyPursuit(
-            settings["predictor"],
-            n_features_to_select=settings["features"],
-            tol=settings["tol"],
-            **columns,
-            cv=settings["cv"],
-            task=samples.task,
-            screen=settings["screen"],
-            max_time=settings["max_time"],
-            max_fits=settings["max_fits"],
-            n_jobs=settings["jobs"] or -1,
-            device=settings["device"],
-            checkpoint=settings["checkpoint"],
-            callback=progress,
-            random_state=seed,
-        )
+    with _errors_in_words():
+        selector = _selector(samples, columns, seed, settings, callback=progress)
         with warnings_as_notes(quiet), progress.shown():
             selector.fit(samples.X, samples.y)
+    return selector
+
+
+def _estimate(samples: Samples, columns: dict[str, Any], seed: int, quiet: bool, settings: dict[str, Any]) -> str:
+    """What the selection would cost, in words or, with --json, as JSON."""
+    with _errors_in_words(), warnings_as_notes(quiet):
+        found = _selector(samples, columns, seed, settings).estimate(samples.X, samples.y)
+    return json.dumps(asdict(found), indent=1) if settings["as_json"] else str(found)
+
+
+def _selector(
+    samples: Samples, columns: dict[str, Any], seed: int, settings: dict[str, Any], callback: Progress | None = None
+) -> NeuralGreedyPursuit:
+    """Make the selector that the options ask for."""
+    from ngp import NeuralGreedyPursuit
+
+    return NeuralGreedyPursuit(
+        settings["predictor"],
+        n_features_to_select=settings["features"],
+        tol=settings["tol"],
+        **columns,
+        cv=settings["cv"],
+        task=samples.task,
+        screen=settings["screen"],
+        max_time=settings["max_time"],
+        max_fits=settings["max_fits"],
+        n_jobs=settings["jobs"] or -1,
+        device=settings["device"],
+        checkpoint=settings["checkpoint"],
+        callback=callback,
+        random_state=seed,
+    )
+
+
+@contextmanager
+def _errors_in_words() -> Iterator[None]:
+    """Turn what the selector raises into refusals and failures."""
+    try:
+        yield
     except MemoryError as error:
         raise Failure("There is not enough memory for these data: select from fewer columns or rows.") from error
     except (ValueError, TypeError, ImportError) as error:
         raise Refusal(in_words(error)) from error
     except (OSError, RuntimeError) as error:
         raise Failure(in_words(error)) from error
-    return selector
 
 
 def _write(selector: NeuralGreedyPursuit, table: Table, samples: Samples, settings: dict[str, Any]) -> list[Path]:

@@ -159,7 +159,9 @@ class Scorer(Protocol):
         call are comparable; those of different S may be not, where a predictor draws its random parts anew.
 
         A scorer may also have ``drop_losses(selected, candidates)``, the losses of S - g, where it has a quicker way
-        to them than to score the sets that are left.
+        to them than to score the sets that are left. For estimates of cost it may have ``fit_seconds(selected)``, how
+        long `fit` would take, where that is quicker to say than to try, and ``timed_per_job``, how many candidates
+        a job must get for their time to tell.
         """
 
     def fit(self, selected: IntArray) -> FittedPredictor:

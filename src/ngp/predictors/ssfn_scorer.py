@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.calibration import clock
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.compute.parallel import run_tasks
 from ngp.compute.scoring import LinearFit
@@ -36,6 +37,7 @@ CHUNKS_PER_JOB = 32
 BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
 LONG_CHUNKS_PER_JOB = 4
+LEAST_LONG_CHUNK = 4
 # Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
 LAYER_NUMBERS = 2**18
 PREDICTED_ROWS = 2**12
@@ -46,6 +48,9 @@ RIDGE_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
 MOST_REFIT_OPERATIONS = 3e10
 WIDEST = 8  # units per training row
 REFIT_FOLDS = 5
+# `fit_seconds` runs `fit` itself where there are few rows, and trains on no more than so many of them elsewhere.
+FEW_ROWS = 2**13
+TIMED_ROWS = 2**15
 # Layers of the scored networks are numbered by the size of the selection; the final predictor's stand apart.
 REFIT_LAYER = 2**63
 
@@ -142,7 +147,8 @@ class SSFNScorer:
             if self.config.redraw:
                 own += BLOCK_ROWS * self.config.n_draws * self.config.n_units * self.dtype.itemsize
             most = CHUNK_BYTES // (own + max(map(self._state_bytes, blocked)))
-            fair = max(-(-n_candidates // (LONG_CHUNKS_PER_JOB * n_jobs)), min(4, -(-n_candidates // n_jobs)))
+            least = min(LEAST_LONG_CHUNK, -(-n_candidates // n_jobs))
+            fair = max(-(-n_candidates // (LONG_CHUNKS_PER_JOB * n_jobs)), least)
             return max(1, min(fair, most))
         numbers = self.problem.n_samples * max(1, n_new)
         fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
@@ -202,28 +208,70 @@ class SSFNScorer:
         config = self.config
         if config.refit_units != "auto":
             return config.refit_units, config.n_draws, config.ridge
-        n_rows = self.problem.n_fit
-        tunable = config.ridge > 0 and config.norm_bound is None
-        ridges = [config.ridge * factor for factor in RIDGE_FACTORS] if tunable else [config.ridge]
+        ridges, found = self._refit_ridges, []
+        for width, n_draws in self._refit_widths:
+            losses = self._refit_losses(selected, width, n_draws, ridges)
+            found += [(*loss, width, n_draws, ridge) for loss, ridge in zip(losses.T, ridges, strict=True)]
+        return min(found)[2:]
+
+    @property
+    def _refit_widths(self) -> list[tuple[int, int]]:
+        """Widths of layers that the final predictor may have, and how many layers of them."""
+        config, n_rows = self.config, self.problem.n_fit
+        if config.refit_units != "auto":
+            return [(config.refit_units, config.n_draws)]
         sizes = []
         for factor in WIDTH_FACTORS:
             width, n_draws = config.n_units * factor, -(-config.n_draws // factor)
             small, large = sorted([width, n_rows])
             affordable = small**2 * (large + 10 * small) <= MOST_REFIT_OPERATIONS and width <= WIDEST * n_rows
             if factor == 1 or affordable:
-                losses = self._refit_losses(selected, width, n_draws, ridges)
-                sizes += [(*loss, width, n_draws, ridge) for loss, ridge in zip(losses.T, ridges, strict=True)]
-        return min(sizes)[2:]
+                sizes.append((width, n_draws))
+        return sizes
+
+    @property
+    def _refit_ridges(self) -> list[float]:
+        """Ridges that the final predictor may have."""
+        config = self.config
+        tunable = config.refit_units == "auto" and config.ridge > 0 and config.norm_bound is None
+        return [config.ridge * factor for factor in RIDGE_FACTORS] if tunable else [config.ridge]
+
+    @property
+    def timed_per_job(self) -> int:
+        """How many candidates a job must get for their time to tell: those of a chunk share the blocks of rows."""
+        return LEAST_LONG_CHUNK if any(len(blocks) > 1 for blocks in self._blocks) else 1
+
+    def fit_seconds(self, selected: IntArray) -> float:
+        """Predict how long `fit` takes; it is run where rows are few, and scaled from fewer rows elsewhere."""
+        if self.problem.n_fit <= FEW_ROWS:
+            return clock(lambda: self.fit(selected))
+        ridges, train, test = self._refit_ridges, *self._refit_splits[0]
+        share = min(1.0, TIMED_ROWS / len(train))
+        few = train[: int(share * len(train))], test[: int(share * len(test))]
+        seconds = [
+            clock(partial(self.refit_split, selected, *few, width, 1, ridges)) / share * n_draws
+            for width, n_draws in self._refit_widths
+        ]
+        if self.config.refit_units != "auto":
+            return seconds[0]
+        n_splits = len(self._refit_splits)
+        rounds = -(-n_splits // min(n_splits, int(effective_n_jobs(self.n_jobs))))
+        return rounds * sum(seconds) + max(seconds)  # one of them is trained in the end
 
     def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:
         """What counts of final predictors of one size, and the loss, which decides a tie: (2, n_ridges)."""
-        n_folds = sum(fold.n_folds for fold in self.problem.rounds)
-        rounds = self.problem.rounds if n_folds <= 2 * REFIT_FOLDS else self._few_folds  # leave-one-out has too many
-        splits = [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
+        splits = self._refit_splits
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
         sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.recipe))
         total: FloatArray = np.sum(sums, axis=0)
         return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
+
+    @property
+    def _refit_splits(self) -> list[tuple[IntArray, IntArray]]:
+        """Rows that train and that judge the final predictor's sizes."""
+        n_folds = sum(fold.n_folds for fold in self.problem.rounds)
+        rounds = self.problem.rounds if n_folds <= 2 * REFIT_FOLDS else self._few_folds  # leave-one-out has too many
+        return [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
 
     def refit_split(
         self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]

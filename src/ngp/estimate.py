@@ -1,0 +1,251 @@
+"""What a fit would cost: predicted from a little of its work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
+from math import nan
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from ngp._types import IntArray
+from ngp.calibration import look_at_columns, watched_memory
+from ngp.compute.parallel import keep_workers
+from ngp.preparation import prepare, stop_rule
+from ngp.problem import Problem
+from ngp.pursuit import Candidates, Step
+from ngp.rehearsal import Rehearsal
+from ngp.screening import Screening, n_scored
+from ngp.stopping import Stop, StopRule
+from ngp.training_data import check_columns
+from ngp.words import counted, duration
+
+if TYPE_CHECKING:
+    from ngp.selector import NeuralGreedyPursuit
+
+__all__ = ["Estimate", "estimate_fit"]
+
+# Steps where no number is given: then the losses decide, and nobody knows them before.
+ASSUMED_STEPS = 10
+# How many steps a stop rule is asked about that may have a limit of its own.
+IMAGINED_STEPS = 300
+HUGE_GAIN = 1e9
+# What a thread, its scratch and the allocator take, which no array shows, and the least that is worth naming.
+THREAD_BYTES = 8_000_000
+LEAST_BYTES = 50_000_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a fit would cost; made by `NeuralGreedyPursuit.estimate`.
+
+    Attributes
+    ----------
+    seconds : float
+        Time of the whole fit: first look at X, steps, final predictor.
+    step_seconds : tuple of float
+        Time of each step.
+    memory : int
+        Bytes that the process needs beside X and what it has now, at the peak; 50 MB at least. Worker processes have
+        their own, and so have GPUs.
+    n_steps : int
+        How many steps were assumed.
+    assumption : str
+        Why so many.
+    n_fits : int
+        How many candidates are trained in them, each on all folds.
+    device : str
+        Where candidates are scored.
+    n_jobs : int
+        How many tasks run side by side.
+    rough : bool
+        Whether candidates took so long that only a few were timed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ngp import NeuralGreedyPursuit
+    >>> X = np.random.default_rng(0).normal(size=(100, 20))
+    >>> estimate = NeuralGreedyPursuit(n_features_to_select=3, random_state=0).estimate(X, X[:, 0])
+    >>> estimate.n_fits
+    57
+    >>> print(estimate)
+    About ... for 3 steps with 57 fits (... a step), and about ... MB of memory beside X.
+    Assumed: every step pays, until 3 of at most 3 features are selected. Device cpu, 1 job.
+    """
+
+    seconds: float
+    step_seconds: tuple[float, ...]
+    memory: int
+    n_steps: int
+    assumption: str
+    n_fits: int
+    device: str
+    n_jobs: int
+    rough: bool
+
+    def __str__(self) -> str:
+        work = f"{counted(self.n_steps, 'step')} with {counted(self.n_fits, 'fit')}"
+        if self.n_steps:
+            work += f" ({duration(sum(self.step_seconds) / self.n_steps)} a step)"
+        lines = [
+            f"About {duration(self.seconds)} for {work}, and about {_megabytes(self.memory)} of memory beside X.",
+            f"Assumed: {self.assumption}. Device {self.device}, {counted(self.n_jobs, 'job')}.",
+        ]
+        if self.rough:
+            lines.append("This is rough: candidates take so long that only a few were tried.")
+        return "\n".join(lines)
+
+
+def _megabytes(n_bytes: int) -> str:
+    """Bytes in MB or GB, with two digits."""
+    number = float(f"{n_bytes / 1e6:.2g}")
+    return f"{number:,.0f} MB" if number < 1000 else f"{number / 1000:g} GB"
+
+
+def estimate_fit(
+    selector: NeuralGreedyPursuit,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+    cv_groups: npt.ArrayLike | None,
+) -> Estimate:
+    """Predict what a fit costs; the selector stays as it is.
+
+    Parameters
+    ----------
+    selector : NeuralGreedyPursuit
+        With valid parameters.
+    X, y, sample_weight, cv_groups : array-like
+        As given to its `fit`.
+    """
+    asked = copy(selector)
+    asked.random_state = deepcopy(selector.random_state)  # which would go on, were it a generator
+    begin = perf_counter()
+    with watched_memory() as growth:
+        prepared = prepare(asked, X, y, sample_weight, cv_groups)
+        preparing, problem, fixed = perf_counter() - begin, prepared.problem, prepared.fixed
+        scan = look_at_columns(problem)
+        check_columns(problem, fixed)
+        with threadpool_limits(1, user_api="blas"), keep_workers():
+            screening = None if asked.screen is None else Screening(asked.screen, prepared.seed, asked.n_jobs)
+            plan = Plan.of(asked, problem, fixed, screening)
+            n_steps = len(plan.steps(lambda *_: 0.0)[0])
+            trial = Rehearsal(problem, prepared.bind(asked), screening, fixed, n_steps, scan.columns, asked.n_jobs)
+            steps, assumption = plan.steps(trial.step_seconds)
+            total = preparing + scan.seconds + trial.once_seconds + trial.final_seconds
+            n_bytes = trial.n_bytes(max((step.n_fits for step in steps), default=1))
+    vectors = 8 * (3 * problem.n_columns + (len(steps) + 1) * problem.groups.n_groups)  # statistics, and all losses
+    return Estimate(
+        seconds=total + sum(step.seconds for step in steps),
+        step_seconds=tuple(step.seconds for step in steps),
+        memory=max(LEAST_BYTES, vectors + max([trial.tasks * THREAD_BYTES + n_bytes, *growth])),
+        n_steps=len(steps),
+        assumption=assumption,
+        n_fits=sum(step.n_fits for step in steps) + int(len(fixed) > 0),
+        device=trial.device,
+        n_jobs=trial.tasks,
+        rough=trial.slow,
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which steps a fit would make, if every one of them paid.
+
+    Attributes
+    ----------
+    rule : StopRule
+        Says when to stop.
+    start : Step
+        What a fit begins with.
+    sizes : int array
+        Number of columns of each candidate of the first step.
+    screening : Screening or None
+        Says how many candidates are scored.
+    end : {"number", "losses", "rule"}
+        What decides how many there are: a number, the losses, or a rule of the user's, which may do either.
+    """
+
+    rule: StopRule
+    start: Step
+    sizes: IntArray
+    screening: Screening | None
+    end: Literal["number", "losses", "rule"]
+
+    @classmethod
+    def of(cls, selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray, screening: Screening | None) -> Plan:
+        """What the parameters of a selector lead to."""
+        parts = problem.part_weights
+        start = Step(
+            action="start",
+            group=None,
+            name="",
+            columns=fixed,
+            before=nan,
+            loss=1.0,
+            standard_error=0.0,
+            gain=nan,
+            runner_up=None,
+            runner_up_loss=nan,
+            seconds=0.0,
+            n_fits=int(len(fixed) > 0),
+            n_selected=len(selector.fixed_),
+            n_columns=len(fixed),
+            fold_losses=np.ones(len(parts)),
+            fold_weights=parts,
+            losses=np.zeros(0),
+            predictor="",
+        )
+        sizes = Candidates.beside(problem, fixed).columns.sizes
+        if selector.n_features_to_select is not None:
+            end: Literal["number", "losses", "rule"] = "number"
+        else:
+            end = "losses" if selector.stop is None else "rule"
+        return cls(stop_rule(selector, problem, fixed), start, sizes, screening, end)
+
+    def steps(self, seconds: Callable[[int, int, int], float]) -> tuple[list[Step], str]:
+        """Imagine the steps after the start, and say why there are so many.
+
+        Parameters
+        ----------
+        seconds : callable
+            Time of a step, given the number of groups selected, of candidates and of those that are scored.
+        """
+        steps, n_groups = [self.start], len(self.sizes)
+        limits = {"number": n_groups + 1, "losses": ASSUMED_STEPS, "rule": IMAGINED_STEPS}
+        for made in range(limits[self.end] + 1):
+            exhausted = made == n_groups
+            stop = self.rule.check(steps, exhausted=exhausted)
+            if stop is None and exhausted:
+                stop = Stop("no candidate is left", made)
+            if stop is not None:
+                # That many steps would always pay is believed only where somebody has set their number.
+                meant = self.end == "number" or not (stop.partial or exhausted)
+                if meant or made <= ASSUMED_STEPS:
+                    return steps[1:], f"every step pays, until {stop.reason}"
+                break
+            steps.append(self._next(steps[-1], made, n_groups - made, seconds))
+        steps = steps[1 : 1 + ASSUMED_STEPS]
+        return steps, f"{counted(len(steps), 'step')}, since the losses decide how many there are"
+
+    def _next(self, last: Step, made: int, n_left: int, seconds: Callable[[int, int, int], float]) -> Step:
+        """A step that improves the loss more than any rule asks for."""
+        number = n_left if self.screening is None else n_scored(self.screening.screen, n_left)
+        loss = 1 / (made + 2)
+        return replace(
+            last,
+            action="add",
+            before=HUGE_GAIN * loss,
+            loss=loss,
+            fold_losses=np.full_like(last.fold_losses, loss),
+            seconds=seconds(made, n_left, number),
+            n_fits=number,
+            n_selected=last.n_selected + 1,
+            n_columns=last.n_columns + max(1, round(float(self.sizes.mean()))),
+        )

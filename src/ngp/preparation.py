@@ -1,0 +1,151 @@
+"""What comes before the first step, of a fit and of its estimate alike."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from ngp._types import IntArray
+from ngp.columns import column_numbers
+from ngp.groups import make_groups
+from ngp.predictors.base import Predictor, ScheduledScorer, Scorer
+from ngp.predictors.committee import Committee, Schedule, check_loss
+from ngp.predictors.resolve import resolve_predictor
+from ngp.problem import Problem, make_problem
+from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
+from ngp.training_data import check_training_data, checked_cv
+
+if TYPE_CHECKING:
+    from ngp.selector import NeuralGreedyPursuit
+
+__all__ = ["Prepared", "prepare", "stop_rule"]
+
+
+class Prepared(NamedTuple):
+    """What a selector is to work on.
+
+    Attributes
+    ----------
+    problem : Problem
+        The data and the candidates.
+    predictor : Predictor
+        What is retrained.
+    fixed : int array
+        Columns of the problem that are selected from the start.
+    seed : int
+        Of folds and random layers.
+    """
+
+    problem: Problem
+    predictor: Predictor
+    fixed: IntArray
+    seed: int
+
+    def bind(self, selector: NeuralGreedyPursuit) -> Scorer | ScheduledScorer:
+        """The predictor, ready to score.
+
+        Parameters
+        ----------
+        selector : NeuralGreedyPursuit
+            Says where and in which precision.
+        """
+        if not isinstance(self.predictor, Committee | Schedule):  # which look after their members by themselves
+            check_loss(self.predictor, self.problem)
+        return self.predictor.bind(
+            self.problem,
+            random_state=self.seed,
+            n_jobs=selector.n_jobs,
+            dtype=selector.dtype,
+            device=selector.device,
+        )
+
+
+def prepare(
+    selector: NeuralGreedyPursuit,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+    cv_groups: npt.ArrayLike | None,
+    seed: int | None = None,
+) -> Prepared:
+    """Check what `fit` is given, and make a problem of it; whether columns vary is not yet asked.
+
+    Parameters
+    ----------
+    selector : NeuralGreedyPursuit
+        What is fitted; it learns its features, its ``groups_`` and its ``fixed_`` columns.
+    X, y, sample_weight, cv_groups : array-like
+        As given to `fit`.
+    seed : int, optional
+        Instead of the selector's ``random_state``.
+    """
+    if isinstance(selector.stop, type):
+        name = selector.stop.__name__
+        raise TypeError(f"stop={name} is a class: give an object, made with {name}(…).")
+    predictor = resolve_predictor(selector.predictor)
+    data, targets = check_training_data(selector, X, y)
+    selector._single_output = targets.ndim == 1
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+    if seed is None:
+        seed = check_random_state(selector.random_state).randint(np.iinfo(np.int32).max)
+    names, n_features = selector.encoder_.feature_names_, selector.n_features_in_
+    groups = make_groups(selector.groups, n_features, names, selector.group_costs)
+    fixed = column_numbers("fixed", selector.fixed, n_features, names)
+    blocks = selector.encoder_.feature_groups_
+    selector.groups_, selector.fixed_ = groups, fixed
+    if blocks is not None:
+        groups = groups.expand(blocks)
+        fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
+    problem = make_problem(
+        data,
+        targets,
+        groups=groups,
+        task=selector.task,
+        cv=checked_cv(selector),
+        loss=selector.loss,
+        classification_loss=getattr(predictor, "classification_loss", "squared_error"),
+        scoring=selector.scoring,
+        sample_weight=weights,
+        cv_groups=None if cv_groups is None else np.asarray(cv_groups),
+        random_state=seed,
+    )
+    return Prepared(problem, predictor, fixed, seed)
+
+
+def stop_rule(selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray) -> StopRule:
+    """What the parameters of a selector say about the end of a pursuit.
+
+    Parameters
+    ----------
+    selector : NeuralGreedyPursuit
+        After `prepare`.
+    problem : Problem
+        The data and the candidates.
+    fixed : int array
+        Columns that are selected from the start.
+    """
+    number, n_fixed = selector.n_features_to_select, len(selector.fixed_)
+    limits: list[StopRule] = []
+    if isinstance(number, Integral):
+        most = problem.n_candidates(fixed) + n_fixed
+        if number > most:
+            raise ValueError(
+                f"n_features_to_select={number} is more than the {most} features that vary: give at most {most}."
+            )
+        if number < n_fixed:
+            raise ValueError(f"n_features_to_select={number} is less than the {n_fixed} fixed columns: give more.")
+        limits.append(MaxFeatures(int(number)))
+    elif number is not None and selector.groups is None:
+        limits.append(MaxFeatures(max(1, round(float(number) * selector.n_features_in_))))
+    elif number is not None:
+        limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
+    return combine_rules(
+        limits, tol=selector.tol, stop=selector.stop, max_time=selector.max_time, max_fits=selector.max_fits
+    )

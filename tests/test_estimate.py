@@ -1,0 +1,428 @@
+"""An estimate says what a fit would cost, in the right order of magnitude, and leaves everything as it was."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import warnings
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csc_array
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+from ngp import NeuralGreedyPursuit, calibration, rehearsal
+from ngp.calibration import Cost, clock, look_at_columns, runs, timed, traced_bytes, watched_memory
+from ngp.estimate import ASSUMED_STEPS, LEAST_BYTES, Estimate
+from ngp.groups import image_windows, make_groups
+from ngp.predictors import CNN, MLP, SSFN, Kernel, ssfn_scorer
+from ngp.problem import make_problem
+from ngp.stopping import MaxColumns, MaxFeatures, Plateau
+
+FAST = SSFN(n_units=10, n_draws=1, refit_units=10)
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 12))
+y = X[:, 3] + X[:, 0]
+ROWS = np.arange(60)
+PAGE = (Path(__file__).parents[1] / "docs" / "estimate.md").read_text(encoding="utf-8")
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
+
+
+@pytest.fixture(autouse=True)
+def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "SAMPLE_SECONDS", 0.02)
+
+
+def make_selector(predictor: Any = FAST, **settings: Any) -> NeuralGreedyPursuit:
+    return NeuralGreedyPursuit(predictor, **{"n_features_to_select": 3, "random_state": 0, **settings})
+
+
+def n_fits_of(selector: NeuralGreedyPursuit) -> int:
+    return sum(step.n_fits for step in selector.path_)
+
+
+# ---------------------------------------------------------------- what it says
+
+
+def test_the_selector_stays_as_it_was() -> None:
+    state = np.random.RandomState(0)
+    selector = make_selector(random_state=state)
+    before, drawn = dict(vars(selector)), state.get_state()[2]
+    selector.estimate(X, y)
+    assert vars(selector) == before
+    assert state.get_state()[2] == drawn
+    assert not hasattr(selector, "n_features_in_")
+
+
+def test_a_fitted_selector_stays_fitted() -> None:
+    selector = make_selector().fit(X, y)
+    before = dict(vars(selector))
+    selector.estimate(X[:, :5], y)
+    assert vars(selector).keys() == before.keys()
+    assert all(vars(selector)[name] is value for name, value in before.items())
+
+
+GROUPS = [[0, 1, 2], [3, 4], [5, 6, 7, 8, 9], [10, 11]]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "a number": {},
+    "a share": {"n_features_to_select": 0.5},
+    "all": {"n_features_to_select": 12},
+    "fixed": {"fixed": [1, 2]},
+    "fixed alone": {"fixed": [1, 2, 3]},
+    "everything fixed": {"fixed": list(range(12)), "n_features_to_select": 12},
+    "groups": {"groups": GROUPS},
+    "screened": {"screen": 4},
+    "screened lightly": {"screen": 11},
+    "fewer fits": {"max_fits": 13},
+    "fewer features": {"n_features_to_select": None, "stop": MaxFeatures(2)},
+    "fewer columns": {"n_features_to_select": None, "stop": MaxColumns(4)},
+    "hold-out": {"cv": 0.3},
+    "leave one out": {"cv": "loo"},
+    "a validation set": {"cv": (X[:20], y[:20])},
+    "two jobs": {"n_jobs": 2},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_number_of_fits_and_steps(name: str) -> None:
+    selector = make_selector(**SETTINGS[name])
+    found = selector.estimate(X, y)
+    selector.fit(X, y)
+    assert found.n_fits == n_fits_of(selector)
+    assert found.n_steps == len(found.step_seconds) == len(selector.path_) - 1
+    assert found.assumption == f"every step pays, until {selector.stop_reason_}"
+    assert found.seconds > sum(found.step_seconds) > 0 or not found.n_steps
+    assert found.memory >= LEAST_BYTES
+    assert (found.device, found.n_jobs, found.rough) == ("cpu", SETTINGS[name].get("n_jobs", 1), False)
+
+
+@pytest.mark.parametrize("settings", [{}, {"tol": 0.5}, {"stop": "plateau"}, {"stop": Plateau(2)}, {"max_time": 1e5}])
+def test_steps_are_assumed_where_losses_decide(settings: dict[str, Any]) -> None:
+    found = make_selector(n_features_to_select=None, **settings).estimate(X, y)
+    assert found.n_steps == ASSUMED_STEPS
+    assert found.assumption == f"{ASSUMED_STEPS} steps, since the losses decide how many there are"
+
+
+def test_all_columns_are_taken_where_they_are_few() -> None:
+    found = make_selector(n_features_to_select=None, tol=0.1).estimate(X[:, :4], y)
+    assert (found.n_steps, found.n_fits) == (4, 10)
+    assert found.assumption == "every step pays, until no candidate is left"
+
+
+@pytest.mark.parametrize("number", [None, 8])
+def test_time_can_be_up(number: int | None) -> None:
+    found = make_selector(n_features_to_select=number, max_time=1e-9).estimate(X, y)
+    assert found.n_steps == 1
+    assert found.assumption.startswith("every step pays, until the time of 1e-09 seconds is up")
+
+
+def test_said_in_words() -> None:
+    found = Estimate(90.0, (40.0, 44.0), 2_345_000_000, 2, "this", 1200, "cuda", 1, True)
+    assert str(found) == (
+        "About 1 min 30 s for 2 steps with 1,200 fits (42 s a step), and about 2.3 GB of memory beside X.\n"
+        "Assumed: this. Device cuda, 1 job.\n"
+        "This is rough: candidates take so long that only a few were tried."
+    )
+    nothing = Estimate(0.5, (), 50_000_000, 0, "that", 1, "cpu", 4, False)
+    assert str(nothing) == (
+        "About 0.5 s for 0 steps with 1 fit, and about 50 MB of memory beside X.\nAssumed: that. Device cpu, 4 jobs."
+    )
+
+
+# ---------------------------------------------------------------- how large
+
+
+@pytest.mark.parametrize("more", ["columns", "steps", "draws", "rows"])
+def test_more_work_takes_longer(more: str) -> None:
+    """Twenty times the work, and at least four times the time."""
+    n_rows, n_columns, n_steps, n_draws = 100, 200, 2, 1
+    table = rng.normal(size=(2000, 4000))
+
+    def steps_seconds(factor: int) -> float:
+        times = {name: factor if name == more else 1 for name in ("columns", "steps", "draws", "rows")}
+        predictor = SSFN(n_draws=n_draws * times["draws"], refit_units=10)
+        data = table[: n_rows * times["rows"], : n_columns * times["columns"]]
+        found = make_selector(predictor, n_features_to_select=n_steps * times["steps"]).estimate(data, data[:, 0])
+        return sum(found.step_seconds)
+
+    assert steps_seconds(20) > 4 * steps_seconds(1)
+
+
+def test_within_a_factor_of_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "SAMPLE_SECONDS", 0.25)
+    table = rng.normal(size=(200, 1000))
+    selector = make_selector(SSFN(n_draws=2))
+    found = selector.estimate(table, table[:, 0])
+    begin = perf_counter()
+    selector.fit(table, table[:, 0])
+    assert found.seconds / 10 < perf_counter() - begin < found.seconds * 10
+
+
+def test_losses_of_very_many_columns_need_memory() -> None:
+    table = np.broadcast_to(rng.normal(size=(20, 1)), (20, 2_000_000))
+    found = make_selector(screen=5).estimate(table, table[:, 0])
+    losses = 8 * 4 * table.shape[1]
+    assert losses < found.memory < 8 * losses
+
+
+def test_memory_of_the_work_counts() -> None:
+    table = rng.normal(size=(12_000, 4))
+    layers = 20 * 12_000 * 104 * 4  # draws, rows, units, bytes
+    found = make_selector(SSFN(n_draws=20, refit_units=1), n_features_to_select=1).estimate(table, table[:, 0])
+    assert found.memory > layers
+
+
+# ---------------------------------------------------------------- every predictor
+
+PREDICTORS: dict[str, Any] = {
+    "ssfn": SSFN(n_units=10, n_draws=2),
+    "kernel": Kernel(),
+    "mlp": pytest.param(MLP(n_units=5, epochs=2), marks=needs_torch),
+    "estimator": KNeighborsRegressor(),
+    "closed form": Ridge(),
+    "list": [FAST, Ridge()],
+    "callable": lambda step: FAST if step < 3 else Ridge(),
+}
+
+
+@pytest.mark.parametrize("predictor", PREDICTORS.values(), ids=PREDICTORS)
+def test_every_predictor(predictor: Any) -> None:
+    found = make_selector(predictor).estimate(X, y)
+    assert (found.n_fits, found.device) == (12 + 11 + 10, "cpu")
+    assert 0 < sum(found.step_seconds) < found.seconds < 100
+
+
+@needs_torch
+def test_images() -> None:
+    images = rng.normal(size=(40, 64))
+    groups = image_windows((8, 8), 4, stride=2)
+    found = make_selector(CNN(epochs=1), groups=groups, n_features_to_select=2).estimate(images, images[:, 0] > 0)
+    assert found.n_fits == groups.n_groups * 2 - 1
+
+
+def test_classes_weights_and_frames() -> None:
+    frame = pd.DataFrame(X).assign(town=pd.Categorical(np.where(X[:, 0] > 0, "Ulm", "Kiel")))
+    frame.columns = frame.columns.map(str)
+    weights, groups = rng.uniform(size=60), np.repeat(np.arange(6), 10)
+    selector = make_selector(KNeighborsClassifier())
+    assert selector.estimate(frame, y > 0, cv_groups=groups).n_fits == 13 + 12 + 11
+    assert make_selector().estimate(frame, y > 0, weights).n_fits == 13 + 12 + 11
+
+
+def test_workers_of_a_backend() -> None:
+    with joblib.parallel_config(backend="loky"):
+        found = make_selector(KNeighborsRegressor(), n_jobs=2).estimate(X, y)
+    assert (found.n_fits, found.n_jobs) == (33, 2)
+
+
+def test_a_source(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    for source in (np.load(tmp_path / "x.npy", mmap_mode="r"), csc_array(X)):
+        assert make_selector().estimate(source, y).n_fits == 33
+
+
+# ---------------------------------------------------------------- what is slow
+
+
+class Slow(KNeighborsRegressor):
+    def fit(self, X: Any, y: Any) -> Any:
+        Slow.n_calls += 1
+        return super().fit(X, y)
+
+    n_calls = 0
+
+
+@pytest.mark.parametrize(("hopeless", "n_candidates"), [(10.0, 2), (0.0, 1)])
+def test_a_slow_candidate_is_hardly_tried(hopeless: float, n_candidates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "HOPELESS_SECONDS", hopeless)
+    monkeypatch.setattr(rehearsal, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(rehearsal, "LARGER_SECONDS", 0.0)
+    monkeypatch.setattr(rehearsal, "SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr(rehearsal, "TRACED_SECONDS", 0.0)
+    Slow.n_calls = 0
+    found = make_selector(Slow()).estimate(X, y)
+    assert found.rough
+    assert found.n_fits == 33
+    # The first, and one beside a column and that column as it is; each in five folds.
+    assert Slow.n_calls == 5 * (1 if n_candidates == 1 else 3)
+
+
+def test_a_part_of_the_columns_is_enough(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(calibration, "SCAN_SECONDS", 0.0)
+    wide = rng.normal(size=(30, 1000))
+    wide[:, 3] = 7
+    wide[:, 900] = np.nan
+    np.save(tmp_path / "x.npy", wide)
+    file = np.load(tmp_path / "x.npy", mmap_mode="r")
+    with pytest.warns(UserWarning, match=r"X has constant features, 1 of 1000 \(x3\)") as caught:
+        found = make_selector(cv=3).estimate(file, wide[:, 0])
+    assert caught[0].filename == __file__
+    assert found.n_fits == 999 + 998 + 997
+    wide[0, 0] = np.inf
+    np.save(tmp_path / "gaps.npy", wide)
+    with pytest.raises(ValueError, match="X has NaN or infinity in the column 'x0'"):
+        make_selector(cv=3).estimate(np.load(tmp_path / "gaps.npy", mmap_mode="r"), wide[:, 1])
+
+
+def test_files_larger_than_memory_are_sampled_where_they_were_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "SCAN_SECONDS", 0.0)
+    wide = csc_array(rng.normal(size=(30, 1000)))
+    from ngp.sources import as_columns
+
+    def scan() -> slice:
+        problem = make_problem(as_columns(wide), np.arange(30.0), groups=make_groups(None, 1000))
+        return look_at_columns(problem).columns
+
+    assert scan() == slice(0, calibration.FIRST_COLUMNS)
+    monkeypatch.setattr(calibration, "_machine_bytes", lambda: 1000)
+    assert scan() == slice(calibration.FIRST_COLUMNS, 1000)
+    monkeypatch.setattr(calibration, "POOL_COLUMNS", 10)
+    assert scan() == slice(calibration.FIRST_COLUMNS, calibration.FIRST_COLUMNS + 10)
+
+
+def test_a_look_at_all_columns_tells_what_the_problem_would() -> None:
+    wide = rng.normal(size=(30, 300)) + 5
+    plain, looked_at = (make_problem(wide, np.arange(30.0), groups=make_groups(None, 300)) for _ in range(2))
+    assert look_at_columns(looked_at).columns == slice(0, 300)
+    for one, other in zip(plain.column_statistics, looked_at.column_statistics, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("refit_units", ["auto", 50])
+def test_the_final_predictor_of_many_rows_is_timed_on_some(refit_units: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = rng.normal(size=(4000, 3))
+    problem = make_problem(table, table[:, 0], groups=make_groups(None, 3))
+    scorer = SSFN(n_draws=2, refit_units=refit_units).bind(problem, random_state=0, device="cpu")
+    whole = clock(lambda: scorer.fit(np.arange(3)))
+    monkeypatch.setattr(ssfn_scorer, "FEW_ROWS", 1000)
+    monkeypatch.setattr(ssfn_scorer, "TIMED_ROWS", 1000)
+    seen = []
+    train = ssfn_scorer.SSFNScorer._train
+    monkeypatch.setattr(
+        ssfn_scorer.SSFNScorer,
+        "_train",
+        lambda self, s, rows, *rest: seen.append(len(rows)) or train(self, s, rows, *rest),
+    )
+    assert whole / 20 < scorer.fit_seconds(np.arange(3)) < whole * 20
+    assert set(seen) == {1000}
+
+
+# ---------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "message"),
+    [
+        ({"n_features_to_select": 20}, ValueError, "n_features_to_select=20 is more than the 12 features that vary"),
+        ({"n_features_to_select": 0}, ValueError, "'n_features_to_select' parameter of NeuralGreedyPursuit must be"),
+        ({"stop": Plateau}, TypeError, "stop=Plateau is a class"),
+        ({"stop": "plateau", "cv": [(ROWS[2:], ROWS[:1])]}, ValueError, "standard_errors needs at least 2 validation"),
+        ({"tol": 0.1, "stop": "plateau"}, ValueError, "tol=0.1 and stop='plateau' are two rules for one thing"),
+        ({"cv": 100}, ValueError, "cv=100 folds don't fit 60 samples"),
+        ({"fixed": ["age"]}, ValueError, "fixed"),
+        ({"loss": "hinge"}, ValueError, "loss='hinge' is for classes"),
+        ({"screen": True}, TypeError, "screen=True is no number of candidates"),
+    ],
+)
+def test_errors_are_those_of_fit(settings: dict[str, Any], kind: type[Exception], message: str) -> None:
+    said = []
+    for method in ("estimate", "fit"):
+        with pytest.raises(kind, match=message) as caught:
+            getattr(make_selector(**settings), method)(X, y)
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_bad_data_are_refused_as_by_fit() -> None:
+    bad = X.copy()
+    bad[3, 3] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        make_selector().estimate(bad, y)
+    with pytest.raises(ValueError, match="X has only constant columns"):
+        make_selector().estimate(np.ones((60, 3)), y)
+
+
+# ---------------------------------------------------------------- the instruments
+
+
+@given(fixed=st.floats(0, 10), each=st.floats(0.01, 10), few=st.integers(1, 100), more=st.integers(1, 10_000))
+def test_a_line_is_found_again(fixed: float, each: float, few: int, more: int) -> None:
+    truth = Cost(fixed, each)
+    found = Cost.between([(n, truth.of(n)) for n in (few, few + more)])
+    for number in (few, few + more):
+        assert found.of(number) == pytest.approx(truth.of(number), rel=1e-6, abs=1e-6)
+
+
+@given(st.lists(st.tuples(st.integers(1, 1000), st.floats(0, 100)), min_size=1, max_size=3, unique_by=lambda p: p[0]))
+def test_costs_are_never_negative(points: list[tuple[int, float]]) -> None:
+    found = Cost.between(sorted(points))
+    assert found.fixed >= 0
+    assert found.each >= 0
+
+
+@given(length=st.integers(1, 500), run=st.integers(1, 40), data=st.data())
+def test_runs_are_as_many_as_wanted(length: int, run: int, data: st.DataObject) -> None:
+    number = data.draw(st.integers(0, length))
+    found = runs(length, number, run)
+    assert len(found) == number
+    assert (np.diff(found) > 0).all()
+    assert not number or 0 <= found[0] <= found[-1] < length
+
+
+@pytest.mark.parametrize(("fewest", "most"), [(2, 2), (2, 1), (2, 10_000)])
+def test_samples_grow_until_they_take_long_enough(fewest: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(calibration, "perf_counter", lambda: now[0])
+
+    def task(number: int) -> None:
+        now[0] += 0.001 * number
+
+    points = timed(task, fewest, most, 1.0)
+    numbers = [number for number, _ in points]
+    assert numbers[0] == min(fewest, most)
+    assert all(a < b <= calibration.GROWTH * a for a, b in pairwise(numbers))
+    assert numbers[-1] == most or 0.5 < points[-1][1] <= 1
+
+
+def test_memory_is_seen() -> None:
+    assert traced_bytes(lambda: np.ones(1_000_000)) == pytest.approx(8_000_000, rel=0.01)
+    with watched_memory() as growth:
+        held = np.ones(20_000_000)
+    assert growth == [] or growth[0] > 0.9 * held.nbytes
+
+
+def test_memory_of_unknown_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_resident", lambda: None)
+    monkeypatch.setattr(calibration.os, "sysconf", lambda name: (_ for _ in ()).throw(ValueError(name)))
+    assert calibration._machine_bytes() == np.inf
+    assert make_selector().estimate(X, y).memory >= LEAST_BYTES
+
+
+# ---------------------------------------------------------------- the page
+
+
+def test_examples_give_what_they_show() -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "estimate.md", "estimate.md", 0)
+    assert len(test.examples) > 5
+    said: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runner.run(test, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def test_figures_are_those_of_the_code() -> None:
+    assert f"Otherwise {ASSUMED_STEPS} steps are assumed" in PAGE
+    assert f"Less than {LEAST_BYTES // 10**6} MB is never named" in PAGE
