@@ -1,4 +1,4 @@
-"""SSFN candidates on a CUDA device: python -m benchmarks.gpu [--only NAME] [--out FILE].
+"""SSFN candidates on a CUDA device: python -m benchmarks.gpu [--only NAME] [--json FILE].
 
 All of MNIST's pixels one by one, and very many columns. A first fit on the same shapes goes before each
 (kernels are compiled for each shape once, and kept on disk): `first_fit_s` tells what it took.
@@ -19,7 +19,9 @@ from benchmarks.common import machine_facts, print_facts, save_json
 from benchmarks.data import make_wide_data
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import load_mnist
-from ngp.predictors import SSFN
+from ngp.groups import make_groups
+from ngp.predictors import SSFN, ColumnSets
+from ngp.problem import make_problem
 
 N_UNITS = 100
 
@@ -97,8 +99,31 @@ def agreement() -> dict[str, Any]:
             "largest_relative_difference": float(np.nanmax(differences[:same]))}  # fmt: skip
 
 
+def precision() -> dict[str, Any]:
+    """One step with products of each precision that the kernels could use: losses beside double precision, seconds."""
+    from ngp.compute import scoring_fused
+
+    X, y = mnist(10_000)
+    order = np.argsort(-X.var(axis=0))
+    problem = make_problem(X, y, groups=make_groups(None, X.shape[1]), task="classification", cv=0.2)
+    config, candidates = SSFN(n_draws=1, n_units=N_UNITS, device="cuda"), ColumnSets.singles(order[100:600])
+    exact = config.bind(problem, random_state=0, dtype="float64").add_losses(order[:100], candidates).means
+    chosen, results = scoring_fused.PRECISION, {}
+    for name in ("tf32x3", "tf32", "ieee"):
+        scoring_fused.PRECISION = name
+        scorer, seconds = config.bind(problem, random_state=0), []
+        for _ in range(4):
+            start = perf_counter()
+            losses = scorer.add_losses(order[:100], candidates).means
+            seconds.append(perf_counter() - start)
+        results[name] = {"step_s": min(seconds), "largest_difference": float(np.abs(losses / exact - 1).max())}
+    scoring_fused.PRECISION = chosen
+    return {"rows": len(X), "candidates": len(candidates), "chosen": chosen, **results}
+
+
 TASKS: dict[str, Callable[[], dict[str, Any]]] = {
     "agreement": agreement,
+    "precision": precision,
     "mnist, 1,000 images": some_of_mnist,
     "mnist, 60,000 images": all_of_mnist,
     "1,000,000 columns": million_columns,
@@ -108,7 +133,7 @@ TASKS: dict[str, Callable[[], dict[str, Any]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=list(TASKS))
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     facts = machine_facts() | {"peak_fp32_tflops": peak_tflops(False), "peak_tf32_tflops": peak_tflops(True)}
     print_facts(facts)
@@ -119,7 +144,7 @@ def main() -> None:
             print(f"\n{name}")
             for key, value in results[name].items():
                 print(f"  {key:28s} {value:.4g}" if isinstance(value, float) else f"  {key:28s} {value}", flush=True)
-    save_json(arguments.out, {"machine": facts, "results": results})
+    save_json(arguments.json, {"machine": facts, "results": results})
 
 
 if __name__ == "__main__":

@@ -132,6 +132,20 @@ def agreement(_: str) -> str:
     )
 
 
+def precision(_: str) -> str:
+    found = read("gpu")["results"]["precision"]
+    kinds = {
+        "tf32x3": "three products of TF32 (what is used)",
+        "tf32": "one product of TF32",
+        "ieee": "float32 without the matrix units",
+    }
+    rows = [
+        [words, duration(found[name]["step_s"]), f"{found[name]['largest_difference']:.1e}"]
+        for name, words in kinds.items()
+    ]
+    return markdown_table(["products", "a step", "losses differ from double precision by"], rows)
+
+
 def workers(_: str) -> str:
     found = read("workers")
     rows = []
@@ -312,6 +326,7 @@ FILL: dict[str, Callable[[str], str]] = {
     "gpu_name": lambda _: read("gpu")["machine"]["gpu"],
     "gpu_fits": gpu_fits,
     "agreement": agreement,
+    "precision": precision,
     "workers": workers,
     "workers_size": workers_size,
     "workers_bits": workers_bits,

@@ -72,6 +72,9 @@ def made_up(
         "scaling-gpu": common | {"device": "cuda", "curves": curves(None), "streamed": streamed},
         "gpu": {"machine": MACHINE | {"peak_fp32_tflops": 50.0}, "results": {
             "agreement": {"picks": 20, "same_picks_from_the_first": 19, "largest_relative_difference": 2e-6},
+            "precision": {
+                name: {"step_s": 0.01, "largest_difference": 1e-6} for name in ("tf32x3", "tf32", "ieee")
+            },
             "a million columns": gpu_fit}},
         "workers": {"machine": MACHINE, "n_samples": 300, "n_features": 50_000, "n_selected": 3, "x_mb": 120.0,
                     "same_bits": True, "sent": {"dask 2": sent}, "ratios": {"threading": 2.0, "dask": 1.5},
