@@ -16,8 +16,9 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeri
 
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
-from ngp.problem import Problem, code_targets, detect_task, make_problem
+from ngp.problem import Problem, make_problem
 from ngp.scan import SCAN_COLUMNS
+from ngp.targets import code_targets, detect_task
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(3, 2, size=(40, 5))

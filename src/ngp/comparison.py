@@ -17,9 +17,10 @@ from ngp.baselines import registry
 from ngp.baselines.base import require
 from ngp.baselines.downstream import DOWNSTREAM, downstream_estimator
 from ngp.columns import ColumnEncoder, briefly_refused_gaps
-from ngp.problem import code_targets, detect_task, resolve_scoring
+from ngp.problem import resolve_scoring
 from ngp.selector import NeuralGreedyPursuit
 from ngp.sources import refuse_sources
+from ngp.targets import code_targets, detect_task
 from ngp.trial import Trial, Workplace, distinct
 from ngp.validation import make_rounds
 

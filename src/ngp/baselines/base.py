@@ -19,9 +19,9 @@ from sklearn.utils.validation import _check_feature_names, validate_data
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.columns import ColumnEncoder, briefly_refused_gaps
 from ngp.losses import labels
-from ngp.problem import code_targets, detect_task
 from ngp.reduction import TableSelector
 from ngp.sources import refuse_sources
+from ngp.targets import code_targets, detect_task
 
 __all__ = ["Baseline", "SelfChoosing", "TrainingData", "best_features", "normalised", "require"]
 

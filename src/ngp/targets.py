@@ -1,0 +1,61 @@
+"""What y is, and its values as columns of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from ngp._types import AnyArray, FloatArray
+
+__all__ = ["code_targets", "detect_task"]
+
+# Whole numbers with at most this many different values are taken for classes.
+MOST_CLASSES_BY_GUESS = 20
+
+
+def detect_task(y: AnyArray) -> str:
+    """Whether y looks like classes or like quantities.
+
+    Text, booleans and whole numbers with at most 20 different values (and each twice on average) are classes.
+
+    Examples
+    --------
+    >>> detect_task(np.array(["cat", "dog", "cat"])), detect_task(np.array([0.5, 1.2, 3.0]))
+    ('classification', 'regression')
+    """
+    if y.ndim == 2 and y.shape[1] > 1:
+        return "regression"
+    if y.dtype.kind in "OUSTb":
+        return "classification"
+    whole = type_of_target(y) in ("binary", "multiclass")
+    n_values = len(np.unique(y))
+    return "classification" if whole and n_values <= min(MOST_CLASSES_BY_GUESS, len(y) / 2) else "regression"
+
+
+def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
+    """Targets as columns of numbers, and the classes they stand for.
+
+    Examples
+    --------
+    >>> code_targets(np.array(["b", "a", "b"]), "classification")
+    (array([[1.], [0.], [1.]]), array(['a', 'b'], dtype='<U1'))
+    """
+    if task == "regression":
+        try:
+            return np.asarray(y, dtype=np.float64).reshape(len(y), -1), None
+        except ValueError as error:
+            raise ValueError("task='regression' needs numbers in y: give numbers or task='classification'.") from error
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        raise ValueError("y holds labels that can't be sorted, such as text beside None: give one type.") from error
+    if y.ndim == 2:
+        if y.shape[1] > 1:
+            raise ValueError("task='classification' takes one column of classes: y has several outputs.")
+        y = y[:, 0]
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y holds a single class, {classes.tolist()[0]!r}: classification needs at least two.")
+    if len(classes) == 2:
+        return codes[:, None].astype(np.float64), classes
+    return np.eye(len(classes))[codes], classes
