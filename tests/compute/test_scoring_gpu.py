@@ -83,4 +83,5 @@ def test_a_chunk_takes_as_much_memory_as_was_said(name: str) -> None:
     before = torch.cuda.memory_allocated()
     stack.predictions(columns)
     taken = torch.cuda.max_memory_allocated() - before
-    assert taken / 1.5 < stack.bytes_per_candidate(columns.shape[1]) * len(columns) < 5 * taken
+    each = stack.candidate_bytes(columns.shape[1], stack.random.shape[2], stack.targets, stack.segments)
+    assert taken / 1.5 < each * len(columns) < 5 * taken

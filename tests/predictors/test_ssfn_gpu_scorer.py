@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 import torch
 from scorer_cases import CANDIDATES, PROBLEMS, SELECTED, SSFN_SETTINGS, make_case
+from sklearn.model_selection import RepeatedKFold
 
 from ngp import NeuralGreedyPursuit
+from ngp._types import IntArray
 from ngp.compute import devices
+from ngp.compute.scoring_gpu import LayerStack
 from ngp.datasets import make_artificial
 from ngp.predictors import SSFN, ColumnSets, ssfn, ssfn_gpu
 from ngp.predictors.networks import one_torch_thread
@@ -66,6 +69,103 @@ def test_the_same_losses_for_all_settings(settings: dict[str, Any], device: str)
 @pytest.mark.parametrize("selected", [[], [6, 0, 3, 1, 2]], ids=["none", "five"])
 def test_first_step_and_long_selections(selected: list[int], device: str) -> None:
     assert_same(both(make_case("classes", weighted=True), device), selected=np.array(selected, dtype=np.intp))
+
+
+STEPS = {
+    "outputs": {},
+    "outputs, weights": {"kind": "outputs", "weighted": True},
+    "classes, hold-out": {"kind": "classes", "cv": 0.3},
+    "repeated folds": {"cv": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)},
+}
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of the selection of the steps that are recorded."""
+    steps: list[int] = []
+    original = SSFNGpuScorer._recorded_losses
+
+    def noted(self: SSFNGpuScorer, selected: Any, candidates: Any) -> Any:
+        steps.append(len(selected))
+        return original(self, selected, candidates)
+
+    monkeypatch.setattr(SSFNGpuScorer, "_recorded_losses", noted)
+    return steps
+
+
+def pursuit_steps(n_selected: int = 4) -> Iterator[tuple[IntArray, ColumnSets]]:
+    """Steps as a pursuit makes them, and some of them once more."""
+    order = np.random.default_rng(0).permutation(7)
+    for k in (*range(1, n_selected + 1), 2, 1, 2):
+        yield order[:k], ColumnSets.singles(np.sort(order[k:])).with_empty()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-9), ("float32", 1e-4)])
+@pytest.mark.parametrize("case", STEPS.values(), ids=STEPS)
+def test_the_same_losses_for_steps_that_share_a_recording(
+    case: dict[str, Any], dtype: str, rtol: float, device: str, recorded: list[int]
+) -> None:
+    compiled, scorer = both(make_case(**case), device, dtype)
+    for selected, candidates in pursuit_steps():
+        losses, expected = scorer.add_losses(selected, candidates), compiled.add_losses(selected, candidates)
+        np.testing.assert_allclose(losses.means, expected.means, rtol=rtol)
+        np.testing.assert_allclose(losses.parts, expected.parts, rtol=rtol, atol=rtol * expected.means.max())
+    waits = device == "cuda" and dtype == "float64"  # there are no kernels for it
+    assert recorded == ([] if waits else [1, 2, 3, 4, 2, 1, 2])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_recording_changes_no_bit(device: str) -> None:
+    scorer = both(make_case(), device, "float32")[1]
+    selected, candidates = next(pursuit_steps())
+    first, *others = (scorer.add_losses(selected, candidates).parts for _ in range(4))
+    for again in others:
+        np.testing.assert_array_equal(again, first)
+
+
+@pytest.mark.parametrize(
+    ("problem", "settings"),
+    [({}, {"linear_ridge": 0.0}), ({"kind": "classes", "loss": "cross_entropy"}, {}), ({}, {"standardize": False})],
+    ids=["no linear ridge", "cross-entropy", "nothing scaled"],
+)
+def test_steps_of_other_settings(problem: dict[str, Any], settings: dict[str, Any], recorded: list[int]) -> None:
+    compiled, scorer = both(make_case(**problem), "cpu", **settings)
+    for selected, candidates in pursuit_steps(2):
+        losses, expected = scorer.add_losses(selected, candidates), compiled.add_losses(selected, candidates)
+        np.testing.assert_allclose(losses.means, expected.means, rtol=1e-8)
+    assert bool(recorded) == ("standardize" in settings)
+
+
+def test_a_step_that_has_to_wait_is_done_again(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    compiled, scorer = both(make_case(), "cpu")
+    selected, candidates = next(pursuit_steps())
+
+    def attempts(self: LayerStack, columns: torch.Tensor) -> torch.Tensor:
+        predictions = self.predictions(columns)
+        predictions[1] = torch.nan
+        return predictions
+
+    monkeypatch.setattr(LayerStack, "attempts", attempts)
+    expected = compiled.add_losses(selected, candidates).parts
+    np.testing.assert_allclose(scorer.add_losses(selected, candidates).parts, expected, rtol=1e-9)
+    assert recorded == [1]
+
+
+def test_large_steps_are_not_recorded(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:
+    monkeypatch.setattr(ssfn_gpu, "SMALL_MEMORY", 1)
+    compiled, scorer = both(make_case(), "cpu")
+    selected, candidates = next(pursuit_steps())
+    expected = compiled.add_losses(selected, candidates).parts
+    np.testing.assert_allclose(scorer.add_losses(selected, candidates).parts, expected, rtol=1e-9)
+    assert recorded == []
+
+
+def test_few_sizes_are_recorded() -> None:
+    sizes = [ssfn_gpu._rounded_up(n) for n in range(1, 1000)]
+    assert all(n <= size for n, size in enumerate(sizes, start=1))
+    assert all(size < n + 64 for n, size in enumerate(sizes, start=1))
+    assert len(set(sizes)) == 22
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -69,14 +69,22 @@ class FoldRegressions:
         Sample weights.
     segments : int array of length K + 2
         Bounds of the samples that always train, then of the folds.
-    ridge : float
-        Penalty of the slopes.
+    ridge : float or tensor
+        Penalty of the slopes. A tensor must be positive, and nothing then waits for the device: a system that can't be
+        solved has no number for an answer.
     centred : bool
         Whether there is an intercept.
     """
 
     def __init__(
-        self, selected: Tensor, targets: Tensor, weights: Tensor, segments: IntArray, *, ridge: float, centred: bool
+        self,
+        selected: Tensor,
+        targets: Tensor,
+        weights: Tensor,
+        segments: IntArray,
+        *,
+        ridge: float | Tensor,
+        centred: bool,
     ) -> None:
         self.selected, self.targets, self.weights, self.segments = selected, targets, weights, segments
         self.ridge, self.centred = ridge, centred
@@ -87,12 +95,7 @@ class FoldRegressions:
         means = self._means(weighted)  # (K, k + Q)
         moments = training_sums(segments, lambda samples: weighted[:, samples] @ design[:, samples].T)
         moments -= self._weight[:, None, None] * means[:, :, None] * means[:, None, :]
-        normal = moments[:, :k, :k]
-        if ridge > 0:
-            penalty = ridge * torch.eye(k, dtype=normal.dtype, device=normal.device)
-            self._inverse = torch.linalg.inv_ex(normal + penalty)[0]
-        else:  # columns may repeat each other
-            self._inverse = torch.linalg.pinv(normal, rtol=1e-11, hermitian=True)
+        self._inverse = _inverted(moments[:, :k, :k], ridge)
         slopes = self._inverse @ moments[:, :k, k:]
         self._selected_means = means[:, :k]
         intercepts = means[:, k:] - (means[:, None, :k] @ slopes)[:, 0]
@@ -163,6 +166,19 @@ class FoldRegressions:
         """Second moments (K, n, m, m) of new columns."""
         moments = training_sums(self.segments, lambda s: weighted[..., s] @ columns[..., s].mT)
         return moments - self._weight[:, None, None, None] * means[..., :, None] * means[..., None, :]
+
+
+def _inverted(normal: Tensor, ridge: float | Tensor) -> Tensor:
+    """Inverses of moments (K, k, k) with a ridge, or what comes next to them where there is none."""
+    waits = not isinstance(ridge, Tensor)
+    if waits and ridge == 0:  # columns may repeat each other
+        return torch.linalg.pinv(normal, rtol=1e-11, hermitian=True)
+    one = torch.eye(normal.shape[-1], dtype=normal.dtype, device=normal.device)
+    factor, failed = torch.linalg.cholesky_ex(normal + ridge * one)
+    if waits and bool(failed.any()):  # a ridge as small as rounding
+        return torch.linalg.pinv(normal + ridge * one, rtol=1e-11, hermitian=True)
+    half = torch.linalg.solve_triangular(factor, one.expand_as(normal), upper=False)
+    return torch.where(failed[:, None, None] > 0, torch.nan, half.mT @ half)
 
 
 def _solve_small(left: Tensor, right: Tensor, floor: Tensor) -> Tensor:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ngp._types import IntArray
 from ngp.compute.layer_kernels import add_predictions, find_shifts, solve_systems, sum_grams
 from ngp.compute.scoring_gpu import SHIFT_ROWS, LayerStack
 
@@ -108,6 +109,8 @@ def _cut(parts: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 class FusedStack(LayerStack):
     """What the candidates of one step share in one round, on a CUDA device; layers are in single precision."""
 
+    never_waits: ClassVar[bool] = True
+
     @cached_property
     def _bases(self) -> Tensor:
         """Pre-activations from the selected columns, (D, 1 or 2, H, J): for candidates, and for the selection alone."""
@@ -127,10 +130,11 @@ class FusedStack(LayerStack):
         rows = torch.cat([torch.ones_like(self.targets[:1]), self.targets, signed]).float()
         return torch.nn.functional.pad(rows, (0, 0, 0, self._layout.tail - len(rows)))
 
-    def bytes_per_candidate(self, n_new: int) -> int:
-        """Memory that `predictions` takes for each candidate, about."""
-        layout = self._layout
-        n_samples, n_folds, n_outputs = self.targets.shape[1], len(self.folds), len(self.targets)
+    @staticmethod
+    def candidate_bytes(n_new: int, n_units: int, targets: Tensor, segments: IntArray) -> int:
+        """Memory that `predictions` takes for each candidate of so many columns, about."""
+        (n_outputs, n_samples), n_folds = targets.shape, len(segments) - 2
+        layout = _layout(n_units, n_outputs, True, tuple(segments.tolist()), targets.device)
         n_grams = len(layout.training) + 1 + (n_folds if len(layout.training) > n_folds > 1 else 0)
         matrices = (
             n_grams * (layout.units + layout.tail) ** 2 + n_folds * (layout.size + _padded(n_outputs)) * layout.size
@@ -152,6 +156,14 @@ class FusedStack(LayerStack):
             Mean predictions over the draws, of the samples that don't always train; those of the selection alone come
             last, one more, if they are asked for.
         """
+        judged = self.attempts(columns)
+        failed = judged[:, 0, 0].isnan()
+        if bool(failed.any()):  # rounding made a system indefinite: the plain way finds a larger ridge
+            judged[failed] = self._plainly(columns, failed)
+        return judged
+
+    def attempts(self, columns: Tensor) -> Tensor:
+        """Predictions, NaN where rounding made a system indefinite; nothing waits for the device."""
         n_added, n_judged = len(columns), int(self.segments[-1] - self.segments[1])
         if self.alone is not None:
             columns = torch.nn.functional.pad(columns, (0, 0, 0, 0, 0, 1))
@@ -161,15 +173,13 @@ class FusedStack(LayerStack):
         narrow = columns.float()
         for draw in range(len(self.random)):
             failed |= self._add_draw(narrow, n_added, tail, draw, judged)
-        if bool(failed.any()):  # rounding made a system indefinite: the plain way finds a larger ridge
-            judged[failed] = self._plainly(columns, n_added, failed)
-        return judged
+        return judged.masked_fill_(failed[:, None, None], torch.nan)
 
-    def _plainly(self, columns: Tensor, n_added: int, chosen: Tensor) -> Tensor:
+    def _plainly(self, columns: Tensor, chosen: Tensor) -> Tensor:
         """Predictions of some candidates, given by a mask, by plain operations."""
-        plain = [LayerStack.predictions(replace(self, alone=None), columns[:n_added][chosen[:n_added]])]
+        plain = [LayerStack.predictions(replace(self, alone=None), columns[chosen[: len(columns)]])]
         if self.alone is not None and bool(chosen[-1]):
-            plain.append(LayerStack.predictions(self.alone, columns[-1:, :0]))
+            plain.append(LayerStack.predictions(self.alone, columns[:1, :0]))
         return torch.cat(plain)
 
     def _linear_tail(self, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -238,7 +248,7 @@ class FusedStack(LayerStack):
 
 def _totals_and_parts(grams: Tensor, counts: list[int]) -> tuple[Tensor, Tensor]:
     """Sums of all pieces, and of each fold's, from how many pieces always train, then belong to each fold."""
-    totals = grams.sum(dim=1)
+    totals = grams[:, 0] if grams.shape[1] == 1 else grams.sum(dim=1)
     if len(counts) == 2:  # a single fold, whose own pieces weren't summed
         return totals, totals
     if counts[0] == 0 and set(counts[1:]) == {1}:

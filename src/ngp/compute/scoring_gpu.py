@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -57,6 +58,7 @@ class LayerStack:
     dtype: torch.dtype
     weighted: bool = True
     alone: LayerStack | None = None
+    never_waits: ClassVar[bool] = False  # for the device, in `attempts`
 
     @property
     def targets(self) -> Tensor:
@@ -89,10 +91,11 @@ class LayerStack:
         known = self.random[:, : self.n_selected].mT @ self.regressions.selected
         return (known + self.biases[:, :, None]).to(self.dtype)
 
-    def bytes_per_candidate(self, n_new: int) -> int:
-        """Memory that `predictions` takes for each candidate, about."""
-        n_samples, n_folds, n_outputs = self.targets.shape[1], len(self.folds), len(self.targets)
-        n_shared = self.random.shape[2] + 1 + n_outputs
+    @staticmethod
+    def candidate_bytes(n_new: int, n_units: int, targets: Tensor, segments: IntArray) -> int:
+        """Memory that `predictions` takes for each candidate of so many columns, about."""
+        (n_outputs, n_samples), n_folds = targets.shape, len(segments) - 2
+        n_shared = n_units + 1 + n_outputs
         by_sample = 8 * n_folds * (3 * n_new + 3 * n_outputs) + 4 * (2 * n_shared + 6 * n_folds * n_outputs)
         return n_samples * (by_sample + 24 * n_outputs) + 4 * n_folds * 6 * (n_shared + 2 * n_outputs) ** 2
 
@@ -128,6 +131,10 @@ class LayerStack:
                 total[..., samples] += solution[:, own.stop :].mT @ own_linear[..., samples]
         judged = total[..., int(self.segments[1]) :] / len(self.random)
         return judged if self.alone is None else torch.cat([judged, self.alone.predictions(nothing)])
+
+    def attempts(self, columns: Tensor) -> Tensor:
+        """Predictions as `predictions` gives them, but NaN where that would have to wait for the device."""
+        return self.predictions(columns)
 
     def _linear_units(self, columns: Tensor) -> tuple[Tensor, Tensor]:
         """relu(Y) and relu(-Y) of the linear predictions Y.

@@ -19,6 +19,7 @@ from ngp.validation import Round
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from ngp.compute.recording import Recorder
     from ngp.compute.regressions import FoldRegressions
     from ngp.compute.scoring_gpu import LayerStack
 
@@ -29,8 +30,10 @@ COLUMNS_SHARE = 0.3
 CHUNK_SHARE = 0.5
 # Numbers that are moved to the GPU at a time.
 MOVED_NUMBERS = 2**24
-# What is taken without asking how much is free, since asking takes as long as a small step.
+# Steps that take no more than this are recorded; asking how much is free would take as long as such a step.
 SMALL_MEMORY = 2**30
+# Numbers of columns and of candidates are rounded up to multiples of this, for steps to share a recording.
+SHARED_SIZE = 64
 # What counts as free where torch runs on the CPU.
 CPU_MEMORY = 2**28
 
@@ -68,20 +71,39 @@ class SSFNGpuScorer(SSFNScorer):
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
         selected = np.asarray(selected, dtype=np.intp)
-        parts = np.empty((len(candidates), len(self.problem.part_weights)))
-        regressions = [self._regressions(number, selected) for number in range(len(self.problem.rounds))]
-        layers = self._layers(len(selected), len(selected) + int(candidates.sizes.max(initial=0)))
         sizes = list(candidates.by_size())
         # The selection as it is keeps the first others company: by itself it would take as long as many of them.
-        alone = sizes.pop(0)[0] if len(sizes) > 1 and len(sizes[0][0]) == 1 and sizes[0][1].size == 0 else None
+        alone = len(sizes) > 1 and len(sizes[0][0]) == 1 and sizes[0][1].size == 0
+        if alone:
+            (last, _), (members, columns), *others = sizes
+            sizes = [(np.append(members, last), columns), *others]
+        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        if alone and len(sizes) == 1 and self._is_small(*columns.shape):
+            parts[sizes[0][0]] = losses = self._recorded_losses(selected, columns)
+            if not np.isnan(losses).any():
+                return Losses(parts, self.problem.part_weights)
+        n_slots = len(selected) + int(candidates.sizes.max(initial=0))
+        weights, biases = (self._tensor(each) for each in self._layers(len(selected), n_slots))
+        ridge = self.penalties(len(selected)).linear_ridge
+        regressions = [
+            self._regressions(number, self._columns(selected, number), ridge) for number in range(len(self._rounds))
+        ]
         for i, (members, columns) in enumerate(sizes):
-            stacks = [self._stack(number, each, layers, columns.shape[1]) for number, each in enumerate(regressions)]
-            if alone is not None and i == 0:
-                members = np.append(members, alone)
-                singles = [self._stack(number, each, layers, 0) for number, each in enumerate(regressions)]
-                stacks = [replace(stack, alone=single) for stack, single in zip(stacks, singles, strict=True)]
+            stacks = self._stacks(regressions, weights, biases, columns.shape[1], alone=alone and i == 0)
             parts[members] = self._chunks(columns, stacks)
         return Losses(parts, self.problem.part_weights)
+
+    def _stacks(
+        self, regressions: list[FoldRegressions], weights: Tensor, biases: Tensor, n_new: int, alone: bool
+    ) -> list[LayerStack]:
+        """What candidates that add equally many columns share in each round; whether the selection alone is beside."""
+        n_selected = len(regressions[0].selected)
+        scaled = [weights[:, :n_slots] / self._weight_divisor(n_slots) for n_slots in (n_selected + n_new, n_selected)]
+        stacks = []
+        for number, each in enumerate(regressions):
+            stack, single = (self._stack(number, each, slots, biases) for slots in scaled)
+            stacks.append(replace(stack, alone=single) if alone else stack)
+        return stacks
 
     def _chunks(self, candidates: IntArray, stacks: list[LayerStack]) -> FloatArray:
         """Losses of candidates (n, m) that all add equally many columns, as many at a time as fit in the memory.
@@ -89,7 +111,7 @@ class SSFNGpuScorer(SSFNScorer):
         Those of the selection as it is come last, if the stacks have it.
         """
         n, n_new = candidates.shape
-        each, length = max(stack.bytes_per_candidate(n_new) for stack in stacks), n
+        each, length = self._candidate_bytes(n_new), n
         if n * each > SMALL_MEMORY:
             length = max(1, self._free_memory(CHUNK_SHARE) // each)
         chunks, alone = [], []
@@ -104,6 +126,69 @@ class SSFNGpuScorer(SSFNScorer):
             alone.append(losses[len(chunk) :])
             stacks = [replace(stack, alone=None) for stack in stacks]
         return np.concatenate([*chunks, *alone])
+
+    def _candidate_bytes(self, n_new: int) -> int:
+        """Memory that a candidate of so many columns takes, about."""
+        rounds = zip(self.problem.rounds, self._rounds, strict=True)
+        return max(
+            self._stack_class(fold.n_folds).candidate_bytes(n_new, self.config.n_units, each.targets, fold.segments)
+            for fold, each in rounds
+        )
+
+    def _is_small(self, n_candidates: int, n_new: int) -> bool:
+        """Whether a step is recorded: it is done at once, and can do without waiting for the device."""
+        if self._resident is None or self.problem.loss != "squared_error" or self.config.linear_ridge == 0:
+            return False
+        able = self.gpu == "cpu" or all(self._stack_class(fold.n_folds).never_waits for fold in self.problem.rounds)
+        return able and n_candidates * self._candidate_bytes(n_new) <= SMALL_MEMORY
+
+    def _recorded_losses(self, selected: IntArray, candidates: IntArray) -> FloatArray:
+        """Losses of candidates (n, m), then of the selection as it is; NaN where the device must be waited for.
+
+        Selection and candidates are filled up with a column of zeros, whose weights are zero.
+        """
+        import torch
+
+        k, (n, m), nothing = len(selected), candidates.shape, self.problem.n_columns
+        names = np.full(_rounded_up(k), nothing), np.full((_rounded_up(n), m), nothing)
+        names[0][:k], names[1][:n] = selected, candidates
+        weights, biases = self._layers(k, k + m)
+        layers = np.zeros((len(weights), len(names[0]) + m + 1, weights.shape[2]))
+        layers[:, :k], layers[:, -m - 1 : -1], layers[:, -1] = weights[:, :k], weights[:, k:], biases
+        scalars = self.penalties(k).linear_ridge, self._weight_divisor(k + m), self._weight_divisor(k)
+        losses = self._recorder(*(torch.from_numpy(each) for each in (*names, layers, np.array(scalars))))
+        self._draw_ahead(k + m, k + 2 * m)  # while the device is at work
+        found: FloatArray = losses.cpu().numpy() * self.target_scales[1] ** 2
+        return np.concatenate([found[:n], found[-1:]])
+
+    @cached_property
+    def _recorder(self) -> Recorder:
+        from ngp.compute.recording import Recorder
+
+        return Recorder(self._step_losses, self.gpu)
+
+    def _step_losses(self, selected: Tensor, candidates: Tensor, layers: Tensor, scalars: Tensor) -> Tensor:
+        """Losses (n + 1, n_parts) of scaled targets, all on the device.
+
+        Parameters
+        ----------
+        selected, candidates : int tensors of shape (k,) and (n, m)
+            Columns.
+        layers : tensor of shape (D, k + m + 1, H)
+            Random weights, and biases in the end.
+        scalars : tensor of shape (3,)
+            The linear part's ridge, and what weights are divided by: candidates', and those of the selection alone.
+        """
+        import torch
+
+        weights, biases, n_selected = layers[:, :-1], layers[:, -1], len(selected)
+        parts = []
+        for number, columns in enumerate(self._resident or []):
+            regressions = self._regressions(number, columns[selected], scalars[0])
+            alone = self._stack(number, regressions, weights[:, :n_selected] / scalars[2], biases)
+            stack = replace(self._stack(number, regressions, weights / scalars[1], biases), alone=alone)
+            parts.append(self._squared_errors(number, stack.attempts(columns[candidates])))
+        return torch.cat(parts, dim=1)
 
     def _tensor(self, values: AnyArray) -> Tensor:
         import torch
@@ -136,32 +221,32 @@ class SSFNGpuScorer(SSFNScorer):
 
     @cached_property
     def _resident(self) -> list[Tensor] | None:
-        """All columns for each round, samples last and in its order, if there is memory for them."""
-        n_bytes = 8 * sum(len(fold.rows) for fold in self.problem.rounds) * self.problem.n_columns
+        """All columns for each round and one of zeros, samples last and in its order, if there is memory for them."""
+        n_bytes = 8 * sum(len(fold.rows) for fold in self.problem.rounds) * (self.problem.n_columns + 1)
         if n_bytes > self._free_memory(COLUMNS_SHARE):
             return None
         columns = self._all_columns()
         return [columns[:, each.rows] for each in self._rounds]
 
     def _all_columns(self) -> Tensor:
-        """All columns, scaled as `inputs` does; a plain array is scaled on the device."""
+        """All columns, scaled as `inputs` does, and one of zeros; a plain array is scaled on the device."""
         import torch
 
-        X, config, n_rows = self.problem.X, self.config, self.problem.n_samples
-        columns = torch.empty(self.problem.n_columns, n_rows, dtype=torch.float64, device=self.gpu)
+        X, config, n_rows, n_columns = self.problem.X, self.config, self.problem.n_samples, self.problem.n_columns
+        columns = torch.zeros(n_columns + 1, n_rows, dtype=torch.float64, device=self.gpu)
         length = max(1, MOVED_NUMBERS // n_rows)  # the GPU may have more memory than its host
         plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64) and X.dtype.isnative
-        for start in range(0, len(columns), length):
-            chunk = np.arange(start, min(start + length, len(columns)))
+        for start in range(0, n_columns, length):
+            chunk = np.arange(start, min(start + length, n_columns))
             if plain:
-                columns[start : start + length] = self._tensor(read_columns(X, chunk).T).T
+                columns[chunk[0] : chunk[-1] + 1] = self._tensor(read_columns(X, chunk).T).T
             else:
-                columns[start : start + length] = self._tensor(self.inputs(chunk, np.arange(n_rows)))
-        if not (plain and config.standardize):
-            return columns
-        mean, scale = (self._tensor(each)[:, None] for each in self.problem.column_scales)
-        bound = np.inf if config.clip is None else config.clip
-        return columns.sub_(mean).div_(scale).clamp_(-bound, bound)
+                columns[chunk[0] : chunk[-1] + 1] = self._tensor(self.inputs(chunk, np.arange(n_rows)))
+        if plain and config.standardize:
+            mean, scale = (self._tensor(each)[:, None] for each in self.problem.column_scales)
+            bound = np.inf if config.clip is None else config.clip
+            columns[:-1].sub_(mean).div_(scale).clamp_(-bound, bound)
+        return columns
 
     def _columns(self, columns: IntArray, number: int) -> Tensor:
         """Columns (n, J), samples in the order of a round."""
@@ -169,20 +254,37 @@ class SSFNGpuScorer(SSFNScorer):
             return self._tensor(self.inputs(columns, self.problem.rounds[number].rows))
         return self._resident[number][self._tensor(columns.astype(np.int64))]
 
-    def _regressions(self, number: int, selected: IntArray) -> FoldRegressions:
-        """The linear parts' regressions on the selection, in one round."""
+    def _regressions(self, number: int, selected: Tensor, ridge: float | Tensor) -> FoldRegressions:
+        """The linear parts' regressions on the selected columns (k, J), in one round."""
         from ngp.compute.regressions import FoldRegressions
 
-        each, penalties = self._rounds[number], self.penalties(len(selected))
-        data = self._columns(selected, number), each.targets, each.weights, self.problem.rounds[number].segments
-        return FoldRegressions(*data, ridge=penalties.linear_ridge, centred=penalties.intercept)
+        each, segments = self._rounds[number], self.problem.rounds[number].segments
+        return FoldRegressions(selected, each.targets, each.weights, segments, ridge=ridge, centred=self.config.bias)
 
-    def _layers(self, n_selected: int, n_slots: int) -> tuple[Tensor, Tensor]:
+    def _layers(self, n_selected: int, n_slots: int) -> tuple[FloatArray, FloatArray]:
         """Random weights of so many slots, (D, n_slots, H), not yet scaled, and biases, (D, H)."""
-        config, numbers = self.config, [(draw, n_selected, 0) for draw in range(self.config.n_draws)]
-        weights = [draw_weights(self.seed, each, n_slots, config.n_units, config.distribution) for each in numbers]
-        biases = [self.layer(each, 0, config.n_units)[1] for each in numbers]
-        return self._tensor(np.array(weights)), self._tensor(np.array(biases))
+        drawn = self._drawn.pop(n_selected, None)
+        if drawn is None or drawn[0].shape[1] != n_slots:
+            config, numbers = self.config, [(draw, n_selected, 0) for draw in range(self.config.n_draws)]
+            weights = [draw_weights(self.seed, each, n_slots, config.n_units, config.distribution) for each in numbers]
+            biases = [self.layer(each, 0, config.n_units)[1] for each in numbers]
+            drawn = np.array(weights), np.array(biases)
+        return drawn
+
+    @cached_property
+    def _drawn(self) -> dict[int, tuple[FloatArray, FloatArray]]:
+        """Layers that were drawn ahead, by the size of the selection."""
+        return {}
+
+    def _draw_ahead(self, n_selected: int, n_slots: int) -> None:
+        """Draw the numbers that the next step is likely to need."""
+        layers = self._layers(n_selected, n_slots)
+        self._drawn.clear()
+        self._drawn[n_selected] = layers
+
+    def _weight_divisor(self, n_slots: int) -> float:
+        """What random weights are divided by, as in `layer`."""
+        return float(np.sqrt(max(1, n_slots))) if self.config.standardize else 1.0
 
     def _stack_class(self, n_folds: int) -> type[LayerStack]:
         """The kernels where they can do it, plain operations elsewhere."""
@@ -194,24 +296,13 @@ class SSFNGpuScorer(SSFNScorer):
 
         return FusedStack if fits(self.config.n_units, self.problem.n_outputs, n_folds) else LayerStack
 
-    def _stack(
-        self, number: int, regressions: FoldRegressions, layers: tuple[Tensor, Tensor], n_new: int
-    ) -> LayerStack:
+    def _stack(self, number: int, regressions: FoldRegressions, weights: Tensor, biases: Tensor) -> LayerStack:
         """What all candidates of a step that add equally many columns have in common in one round."""
         import torch
 
-        n_slots = len(regressions.selected) + n_new
-        weights = layers[0][:, :n_slots]
-        if self.config.standardize and n_slots:
-            weights = weights / n_slots**0.5
-        return self._stack_class(self.problem.rounds[number].n_folds)(
-            regressions,
-            weights,
-            layers[1],
-            self.penalties(len(regressions.selected)),
-            getattr(torch, self.dtype.name),
-            self._rounds[number].weighted,
-        )
+        make = self._stack_class(self.problem.rounds[number].n_folds)
+        penalties, dtype = self.penalties(len(regressions.selected)), getattr(torch, self.dtype.name)
+        return make(regressions, weights, biases, penalties, dtype, self._rounds[number].weighted)
 
     def _part_losses(self, number: int, predictions: Tensor) -> FloatArray:
         """Losses in the parts of a round, from predictions (n, Q, J); for squared errors nothing else is fetched."""
@@ -220,9 +311,18 @@ class SSFNGpuScorer(SSFNScorer):
             fold, values = self.problem.rounds[number], predictions.mT.double().cpu().numpy() * scale + mean
             values = np.pad(values, ((0, 0), (int(fold.segments[1]), 0), (0, 0)))
             return fold.part_losses(self.problem.row_losses(values, fold.rows), self.problem.weights)
-        errors = predictions.double() - self._rounds[number].targets[:, -predictions.shape[2] :]
-        means: FloatArray = (errors.square_().mean(dim=1) @ self._rounds[number].shares).cpu().numpy()
+        means: FloatArray = self._squared_errors(number, predictions).cpu().numpy()
         return means * scale**2
+
+    def _squared_errors(self, number: int, predictions: Tensor) -> Tensor:
+        """Mean squared errors in the parts of a round, of scaled targets."""
+        errors = predictions.double() - self._rounds[number].targets[:, -predictions.shape[2] :]
+        return errors.square_().mean(dim=1) @ self._rounds[number].shares
+
+
+def _rounded_up(n: int) -> int:
+    """A number of which there are few, though not less; never much more."""
+    return -(-n // SHARED_SIZE) * SHARED_SIZE if n > SHARED_SIZE else 1 << (n - 1).bit_length()
 
 
 def _row_shares(fold: Round, weights: FloatArray) -> FloatArray:
