@@ -98,6 +98,8 @@ class Step:
         self.scorer: Any = network.bind(problem, random_state=0, n_jobs=n_jobs, dtype="float32", device=device)
         self.selected = np.arange(size.n_selected)
         self.candidates = ColumnSets.singles(np.arange(size.n_selected, n_columns))
+        if size.n_selected:  # which a step scores once more, beside its candidates
+            self.candidates = self.candidates.with_empty()
         self()
 
     def __call__(self) -> None:

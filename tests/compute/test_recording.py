@@ -34,35 +34,33 @@ def drawn(seed: int, n_rows: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_each_call_has_its_own_answer(device: str) -> None:
-    recorder = Recorder(Product(device), device)
+    recorder, product = Recorder(device), Product(device)
     for seed in range(12):  # four shapes by turns
         arguments = drawn(seed, 4 + seed % 4)
-        answer = recorder(*arguments)
+        answer = recorder(product, *arguments)
         assert answer.device.type == device
         torch.testing.assert_close(answer.cpu(), plainly(*arguments))
 
 
 @pytest.mark.parametrize("device", [pytest.param("cuda", marks=GPU)])
 def test_from_the_third_call_on_nothing_is_computed_in_python(device: str) -> None:
-    product = Product(device)
-    recorder = Recorder(product, device)
+    recorder, product = Recorder(device), Product(device)
     for seed in range(6):
-        recorder(*drawn(seed))
+        recorder(product, *drawn(seed))
     assert product.n_calls == 2
-    recorder(*drawn(0, 7))
+    recorder(product, *drawn(0, 7))
     assert product.n_calls == 3
 
 
 @pytest.mark.parametrize("device", [pytest.param("cuda", marks=GPU)])
 def test_what_cannot_be_recorded_runs_as_it_is(device: str) -> None:
-    product = Product(device)
+    recorder, product = Recorder(device), Product(device)
 
     def waits(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         return product(left, right) * float(left.abs().max())
 
-    recorder = Recorder(waits, device)
     for seed in range(5):
         arguments = drawn(seed)
         expected = plainly(*arguments) * arguments[0].abs().max()
-        torch.testing.assert_close(recorder(*arguments).cpu(), expected)
+        torch.testing.assert_close(recorder(waits, *arguments).cpu(), expected)
     assert product.n_calls == 5 + 1  # and one that was in vain

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -150,6 +152,20 @@ def test_a_step_that_has_to_wait_is_done_again(monkeypatch: pytest.MonkeyPatch, 
     expected = compiled.add_losses(selected, candidates).parts
     np.testing.assert_allclose(scorer.add_losses(selected, candidates).parts, expected, rtol=1e-9)
     assert recorded == [1]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_scorer_leaves_nothing_behind(device: str) -> None:
+    scorer: Any = both(make_case(), device, "float32")[1]
+    for selected, candidates in pursuit_steps():
+        scorer.add_losses(selected, candidates)
+    left = weakref.ref(scorer)
+    gc.disable()  # a device's memory is needed at once
+    try:
+        del scorer
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 def test_large_steps_are_not_recorded(monkeypatch: pytest.MonkeyPatch, recorded: list[int]) -> None:

@@ -14,7 +14,7 @@ from joblib.parallel import ParallelBackendBase, SequentialBackend, ThreadingBac
 
 from ngp.compute.workers import Workers, WorkersLost, find_workers, is_cluster
 
-__all__ = ["keep_workers", "on_cluster", "run_tasks"]
+__all__ = ["in_other_processes", "keep_workers", "on_cluster", "run_tasks"]
 
 Result = TypeVar("Result")
 Key = tuple[type[ParallelBackendBase], int]
@@ -62,7 +62,7 @@ def run_tasks(
     """
     backend, _ = get_active_backend(prefer=prefer)
     jobs = int(effective_n_jobs(n_jobs))
-    if is_cluster(backend) or (jobs > 1 and not isinstance(backend, SequentialBackend | ThreadingBackend)):
+    if _is_elsewhere(backend, jobs):
         return _run_elsewhere(backend, jobs, task, shared, list(arguments))
     if jobs == 1:
         return [task(*shared, *each) for each in arguments]
@@ -97,6 +97,22 @@ def keep_workers() -> Iterator[dict[Key, Workers]]:
         _kept.reset(token)
         for workers in kept.values():
             workers.close()
+
+
+def in_other_processes(n_jobs: int | None) -> bool:
+    """Whether `run_tasks` sends its tasks to other processes.
+
+    Examples
+    --------
+    >>> in_other_processes(2)
+    False
+    """
+    return _is_elsewhere(get_active_backend(prefer="threads")[0], int(effective_n_jobs(n_jobs)))
+
+
+def _is_elsewhere(backend: ParallelBackendBase, n_jobs: int) -> bool:
+    threads = isinstance(backend, SequentialBackend | ThreadingBackend)
+    return is_cluster(backend) or (n_jobs > 1 and not threads)
 
 
 def on_cluster() -> bool:

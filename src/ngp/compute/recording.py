@@ -18,46 +18,57 @@ class _Recording(NamedTuple):
 
 
 class Recorder:
-    """A function of tensors that runs on a device, as a CUDA graph from its third call with the same shapes on.
+    """Runs a function of tensors on a device, as a CUDA graph from its third call with the same shapes on.
 
     The first call with new shapes runs the function as it is, which loads and compiles what it needs. The second one
     records it. What can't be recorded goes on as it is; so does everything on the CPU.
 
     Parameters
     ----------
-    function : callable
-        Makes one tensor of others, without waiting for the device. All else that it reads never changes.
     device : str
-        Where it runs.
+        Where the function runs.
 
     Examples
     --------
-    >>> double = Recorder(lambda numbers: 2 * numbers, "cpu")
-    >>> double(torch.tensor([1.0, 2.0]))
+    >>> recorder = Recorder("cpu")
+    >>> recorder(lambda numbers: 2 * numbers, torch.tensor([1.0, 2.0]))
     tensor([2., 4.])
     """
 
-    def __init__(self, function: Callable[..., Tensor], device: str) -> None:
-        self._function, self._device = function, device
+    def __init__(self, device: str) -> None:
+        self._device, self._records = device, device != "cpu"
         self._recordings: dict[tuple[torch.Size, ...], _Recording | None] = {}
-        self._records = device != "cpu"
 
-    def __call__(self, *arguments: Tensor) -> Tensor:
-        """Apply the function to tensors of the CPU. What comes is overwritten by the next call."""
+    def __call__(self, function: Callable[..., Tensor], *arguments: Tensor) -> Tensor:
+        """Apply a function, always the same one, to tensors of the CPU.
+
+        Parameters
+        ----------
+        function : callable
+            Makes one tensor of others, without waiting for the device. All else that it reads never changes. It isn't
+            kept, so that whoever has the recorder may be part of it.
+        *arguments : tensors
+            Its arguments.
+
+        Returns
+        -------
+        tensor
+            On the device; overwritten by the next call.
+        """
         shapes = tuple(argument.shape for argument in arguments)
         recording = self._recordings.get(shapes)
         if recording is None and shapes in self._recordings and self._records:
-            recording = self._recordings[shapes] = self._record(arguments)
+            recording = self._recordings[shapes] = self._record(function, arguments)
         if recording is None:
             self._recordings[shapes] = None
-            return self._function(*(argument.to(self._device) for argument in arguments))
+            return function(*(argument.to(self._device) for argument in arguments))
         for place, argument in zip(recording.inputs, arguments, strict=True):
             place.copy_(argument)
         recording.graph.replay()
         return recording.output
 
-    def _record(self, arguments: tuple[Tensor, ...]) -> _Recording | None:
-        """Record the function for arguments of these shapes; `None` if an operation can't be recorded."""
+    def _record(self, function: Callable[..., Tensor], arguments: tuple[Tensor, ...]) -> _Recording | None:
+        """Record a function for arguments of these shapes; `None` if an operation can't be recorded."""
         inputs = [argument.to(self._device) for argument in arguments]
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
@@ -65,7 +76,7 @@ class Recorder:
             with torch.cuda.stream(torch.cuda.Stream()):
                 graph.capture_begin(pool=self._pool)
                 try:
-                    output = self._function(*inputs)
+                    output = function(*inputs)
                 finally:
                     graph.capture_end()
         except RuntimeError:

@@ -112,7 +112,9 @@ class RoundTask:
         weights = self.fold.part_weights(problem.weights)
         sums = np.zeros((len(candidates), len(weights)))
         for block, outputs in zip(self.blocks, self._predictions(scorer, candidates), strict=True):
-            losses = problem.row_losses(outputs.astype(np.float64) * scale + mean, block.rows)
+            predictions = np.multiply(outputs, scale, dtype=np.float64)
+            predictions += mean
+            losses = problem.row_losses(predictions, block.rows)
             losses *= problem.weights[block.rows]
             bounds = np.searchsorted(block.places, self.fold.parts)
             filled = np.flatnonzero(np.diff(bounds))

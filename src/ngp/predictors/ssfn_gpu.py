@@ -156,7 +156,8 @@ class SSFNGpuScorer(SSFNScorer):
         layers = np.zeros((len(weights), len(names[0]) + m + 1, weights.shape[2]))
         layers[:, :k], layers[:, -m - 1 : -1], layers[:, -1] = weights[:, :k], weights[:, k:], biases
         scalars = self.penalties(k).linear_ridge, self._weight_divisor(k + m), self._weight_divisor(k)
-        losses = self._recorder(*(torch.from_numpy(each) for each in (*names, layers, np.array(scalars))))
+        arguments = (torch.from_numpy(each) for each in (*names, layers, np.array(scalars)))
+        losses = self._recorder(self._step_losses, *arguments)
         self._draw_ahead(k + m, k + 2 * m)  # while the device is at work
         found: FloatArray = losses.cpu().numpy() * self.target_scales[1] ** 2
         return np.concatenate([found[:n], found[-1:]])
@@ -165,7 +166,7 @@ class SSFNGpuScorer(SSFNScorer):
     def _recorder(self) -> Recorder:
         from ngp.compute.recording import Recorder
 
-        return Recorder(self._step_losses, self.gpu)
+        return Recorder(self.gpu)
 
     def _step_losses(self, selected: Tensor, candidates: Tensor, layers: Tensor, scalars: Tensor) -> Tensor:
         """Losses (n + 1, n_parts) of scaled targets, all on the device.
