@@ -10,16 +10,18 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import cloudpickle
 from joblib import parallel_config
+from joblib.parallel import get_active_backend
 
 from benchmarks.common import machine_facts, print_facts, save_json, side_by_side
 from benchmarks.data import make_wide_data
 from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray
-from ngp.compute.workers import Workers
+from ngp.compute.workers import Workers, find_workers
 from ngp.predictors import SSFN
 
 BACKENDS = ("threading", "loky", "dask", "ray")
@@ -35,9 +37,9 @@ def fit(X: AnyArray, y: FloatArray, n_features: int, **config: Any) -> NeuralGre
 
 
 @contextmanager
-def open_fits(X: AnyArray, y: FloatArray, n_features: int, backends: Sequence[str]) -> Iterator[dict[str, Fit]]:
-    """Fits with every backend and number of workers; clusters are started before, and stay idle between fits."""
-    fits: dict[str, Fit] = {}
+def open_backends(backends: Sequence[str]) -> Iterator[dict[str, dict[str, Any]]]:
+    """Settings of every backend and number of workers; clusters are started before, and stay idle between fits."""
+    settings: dict[str, dict[str, Any]] = {}
     with ExitStack() as stack:
         for backend in backends:
             if backend == "ray":
@@ -46,8 +48,8 @@ def open_fits(X: AnyArray, y: FloatArray, n_features: int, backends: Sequence[st
                 config: dict[str, Any] = {"backend": backend, "n_jobs": n_workers}
                 if backend == "dask":
                     config["client"] = stack.enter_context(dask_cluster(n_workers))
-                fits[f"{backend} {n_workers}"] = partial(fit, X, y, n_features, **config)
-        yield fits
+                settings[f"{backend} {n_workers}"] = config
+        yield settings
 
 
 @contextmanager
@@ -74,6 +76,20 @@ def ray_cluster(n_workers: int) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def task_seconds(config: dict[str, Any], n_tasks: int = 200) -> float:
+    """Seconds that a task takes to be handed out and its result to come back, where it does nothing."""
+    with parallel_config(**config):
+        workers = find_workers(get_active_backend(prefer="threads")[0], config["n_jobs"])
+        seconds = []
+        for _ in range(3):
+            start = perf_counter()
+            for _ in workers.results(abs, (), {i: (i,) for i in range(n_tasks)}):
+                pass
+            seconds.append(perf_counter() - start)
+        workers.close()
+    return min(seconds) / n_tasks
 
 
 def count_bytes(one_fit: Fit) -> dict[str, Any]:
@@ -103,13 +119,17 @@ def count_bytes(one_fit: Fit) -> dict[str, Any]:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     X, y = make_wide_data(options.samples, options.columns, "float64")
-    with open_fits(X, y, options.selected, options.backends) as fits:
+    with open_backends(options.backends) as settings:
+        fits: dict[str, Fit] = {
+            name: partial(fit, X, y, options.selected, **config) for name, config in settings.items()
+        }
         found = {name: one_fit() for name, one_fit in fits.items()}  # which also starts processes, and loads code
         orders = {name: selector.order_.tolist() for name, selector in found.items()}
         losses = {selector.losses_.tobytes() for selector in found.values()}
         seconds = side_by_side(fits, options.repetitions)
         elsewhere = [name for name in fits if not name.startswith("threading") and name.endswith("2")]
         sent = {name: count_bytes(fits[name]) for name in elsewhere}
+        handed_out = {name: task_seconds(settings[name]) for name in elsewhere}
     return {
         "machine": machine_facts() | {name: version(name) for name in ("joblib", "distributed", "ray")},
         "n_samples": options.samples,
@@ -124,6 +144,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
             for backend in options.backends
         },
         "sent": sent,
+        "task_seconds": handed_out,
     }
 
 
@@ -143,7 +164,8 @@ def report(results: dict[str, Any]) -> None:
         print(
             f"{name.split()[0]}: {sent['n_objects']} objects sent once, the largest {sent['largest_object_mb']:.1f} MB "
             f"and the others {sent['other_objects_mb']:.1f} MB; "
-            f"{sent['n_tasks']} tasks, {sent['all_tasks_mb']:.1f} MB together"
+            f"{sent['n_tasks']} tasks, {sent['all_tasks_mb']:.1f} MB together; "
+            f"{1000 * results['task_seconds'][name]:.2f} ms for a task that does nothing"
         )
 
 

@@ -352,7 +352,7 @@ FILL: dict[str, Callable[[str], str]] = {
     "cluster_words": cluster_words,
     "cheap_pass": cheap_pass,
     "scan_rate": lambda _: shown(plan.scan_seconds(read("larger_than_memory")) * 1e9),
-    "task_cost": lambda _: shown(plan.task_seconds(read("workers")) * 1e3),
+    "task_cost": lambda _: shown(read("workers")["task_seconds"]["dask 2"] * 1e3),
     "gpu_plan": gpu_plan,
     "gpu_words": gpu_words,
 }

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.cost_model import CostModel, Size
 from benchmarks.scaling import modelled
+from ngp.compute.parallel import TASKS_PER_WORKER
 from ngp.predictors import ssfn_scorer
 from ngp.screening import CHUNK_NUMBERS, n_scored
 
@@ -58,22 +59,17 @@ def scan_seconds(files: Results) -> float:
     return float(large["fit_seconds"] - large["seconds_of_the_steps"]) / (large["shape"][0] * large["shape"][1])
 
 
-def task_seconds(workers: Results) -> float:
-    """Seconds that a task costs beside its work: what one Dask worker takes longer than one thread."""
-    longer = min(workers["seconds"]["dask 1"]) - min(workers["seconds"]["threading 1"])
-    return max(0.0, float(longer)) / int(workers["sent"]["dask 2"]["n_tasks"])
-
-
 def exact_tasks(n_candidates: int, n_jobs: int) -> int:
     """Tasks of a step that scores so many candidates, as `SSFNScorer` cuts it."""
     fair = -(-n_candidates // (ssfn_scorer.CHUNKS_PER_JOB * n_jobs))
     most, least = ssfn_scorer.CHUNK_NUMBERS // SAMPLES, ssfn_scorer.FEWEST_NUMBERS // SAMPLES
-    return -(-n_candidates // min(max(fair, least), most))
+    return min(-(-n_candidates // min(max(fair, least), most)), TASKS_PER_WORKER * n_jobs)
 
 
 def screened_tasks(n_jobs: int) -> int:
     """Tasks of a screened step: those of the cheap pass, and of the exact one."""
-    return -(-COLUMNS // (CHUNK_NUMBERS // SAMPLES)) + exact_tasks(n_scored("auto", COLUMNS), n_jobs)
+    cheap = min(-(-COLUMNS // (CHUNK_NUMBERS // SAMPLES)), TASKS_PER_WORKER * n_jobs)
+    return cheap + exact_tasks(n_scored("auto", COLUMNS), n_jobs)
 
 
 def cluster_parts(cpu: Results, million: Results, workers: Results, files: Results) -> dict[str, Part]:
@@ -81,7 +77,7 @@ def cluster_parts(cpu: Results, million: Results, workers: Results, files: Resul
     model, n_jobs = fitted(cpu), WORKERS * int(cpu["machine"]["cores"])
     cheap = STEPS * COLUMNS / WORKERS * cheap_seconds(model, million)
     best = steps_seconds(model, n_scored("auto", COLUMNS) / WORKERS)
-    scan, task = COLUMNS * SAMPLES * scan_seconds(files), task_seconds(workers)
+    scan, task = COLUMNS * SAMPLES * scan_seconds(files), float(workers["task_seconds"]["dask 2"])
     return {
         "scan": Part("means and deviations of all columns, by the driver alone", scan, scan),
         "work": Part(

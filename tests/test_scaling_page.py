@@ -65,7 +65,7 @@ def made_up(
     summary = {"n_runs": 20, "same_picks": 19, "exact_found_all": 20, "screened_found_all": 20}
     summary |= {"exact_seconds": 20.0, "screened_seconds": 2.0, "ratio": 10.0}
     exact_pass = sum(truth.predict(model.Size(10_000, n_selected=step)) for step in range(5))
-    gpu_fit = {"steps": 5, "fits": 10**6, "fit_s": 10.0, "first_fit_s": 12.0, "pursuit_s": 8.0}
+    gpu_fit = {"steps": 5, "fits": 10**6, "fit_s": 10.0, "first_fit_s": 12.0, "tuned_fit_s": 3.0, "pursuit_s": 8.0}
     gpu_fit |= {"gram_operations": 3.2e13, "gpu_gb": 10.0}
     results = {
         "scaling": common | {"device": "cpu", "curves": curves(2)},
@@ -78,7 +78,8 @@ def made_up(
             "a million columns": gpu_fit}},
         "workers": {"machine": MACHINE, "n_samples": 300, "n_features": 50_000, "n_selected": 3, "x_mb": 120.0,
                     "same_bits": True, "sent": {"dask 2": sent}, "ratios": {"threading": 2.0, "dask": 1.5},
-                    "seconds": {"threading 1": [10.0], "threading 2": [5.0], "dask 1": [10.5, 12.0], "dask 2": [7.0]}},
+                    "seconds": {"threading 1": [10.0], "threading 2": [5.0], "dask 1": [10.5, 12.0], "dask 2": [7.0]},
+                    "task_seconds": {"dask 2": 0.005}},
         "screening": {"plan": {"designs": ["additive"], "draws": 1, "samples": 300, "features": 20_000},
                       "additive": {"summary": summary}},
         "million": {"machine": MACHINE, "exact": fit | {"seconds": 400.0, "n_fits": 4_999_990},
@@ -166,9 +167,9 @@ def test_predictions_follow_from_the_measured_constants(
     # the scan of 3 · 10⁹ numbers took 30 s; the cheap pass of 5 · 10⁶ candidates 5 s
     assert parts["scan"][1:] == pytest.approx((300.0, 300.0))
     assert parts["work"][1:] == pytest.approx((exact, 5.0 + best))
-    # 0.5 s for 100 tasks; chunks of 2¹⁸ // 300 = 873 candidates, and of 2¹³ // 300 = 27 where there are 100,000
-    assert parts["tasks"][1:] == pytest.approx((5 * 114_548 * 0.005, 5 * (114_548 + 3704) * 0.005))
-    assert plan.cluster_total(parts, "exact") == pytest.approx(300 + 5 * 114_548 * 0.005)
+    # 5 ms for a task, of which each pass has eight for each of 200 cores
+    assert parts["tasks"][1:] == pytest.approx((5 * 1600 * 0.005, 5 * 3200 * 0.005))
+    assert plan.cluster_total(parts, "exact") == pytest.approx(300 + max(exact, 40.0))
     assert plan.driver_bytes(made_up["million"]) == pytest.approx(100 * 2**20 * 100)
     assert plan.sent_bytes(made_up["workers"]) == pytest.approx(1e6 * 2000)
     gpu = plan.gpu_parts(made_up["scaling-gpu"], files)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from joblib import effective_n_jobs
@@ -14,11 +16,13 @@ from joblib.parallel import ParallelBackendBase, SequentialBackend, ThreadingBac
 
 from ngp.compute.workers import Workers, WorkersLost, find_workers, is_cluster
 
-__all__ = ["in_other_processes", "keep_workers", "on_cluster", "run_tasks"]
+__all__ = ["keep_workers", "on_cluster", "run_tasks"]
 
 Result = TypeVar("Result")
 Key = tuple[type[ParallelBackendBase], int]
 
+# Other processes get several calls as one task where there are many: sending and scheduling it takes milliseconds.
+TASKS_PER_WORKER = 8
 # How often in a row workers may die without having finished a task.
 MOST_LOSSES = 3
 
@@ -62,7 +66,7 @@ def run_tasks(
     """
     backend, _ = get_active_backend(prefer=prefer)
     jobs = int(effective_n_jobs(n_jobs))
-    if _is_elsewhere(backend, jobs):
+    if is_cluster(backend) or (jobs > 1 and not isinstance(backend, SequentialBackend | ThreadingBackend)):
         return _run_elsewhere(backend, jobs, task, shared, list(arguments))
     if jobs == 1:
         return [task(*shared, *each) for each in arguments]
@@ -99,22 +103,6 @@ def keep_workers() -> Iterator[dict[Key, Workers]]:
             workers.close()
 
 
-def in_other_processes(n_jobs: int | None) -> bool:
-    """Whether `run_tasks` sends its tasks to other processes.
-
-    Examples
-    --------
-    >>> in_other_processes(2)
-    False
-    """
-    return _is_elsewhere(get_active_backend(prefer="threads")[0], int(effective_n_jobs(n_jobs)))
-
-
-def _is_elsewhere(backend: ParallelBackendBase, n_jobs: int) -> bool:
-    threads = isinstance(backend, SequentialBackend | ThreadingBackend)
-    return is_cluster(backend) or (n_jobs > 1 and not threads)
-
-
 def on_cluster() -> bool:
     """Whether `run_tasks` sends its tasks to workers that may have devices of their own."""
     return is_cluster(get_active_backend(prefer="threads")[0])
@@ -128,6 +116,10 @@ def _run_elsewhere(
     arguments: list[tuple[Any, ...]],
 ) -> list[Result]:
     """Run tasks in other processes; those that die with a worker are run again."""
+    together = -(-len(arguments) // (TASKS_PER_WORKER * n_jobs))
+    if together > 1:
+        bundles = [(arguments[start : start + together],) for start in range(0, len(arguments), together)]
+        return list(chain.from_iterable(_run_elsewhere(backend, n_jobs, partial(_calls, task), shared, bundles)))
     results: dict[int, Result] = {}
     losses, key = 0, (type(backend), n_jobs)
     with keep_workers() as kept:
@@ -150,3 +142,9 @@ def _run_elsewhere(
                 left = len(arguments) - len(results)
                 logger.warning("a worker died: %d of %d tasks are run again", left, len(arguments))
     return [results[i] for i in range(len(arguments))]
+
+
+def _calls(task: Callable[..., Result], *arguments: Any) -> list[Result]:
+    """Call a task with shared arguments and each of a list of others."""
+    *shared, bundle = arguments
+    return [task(*shared, *each) for each in bundle]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ class Recorder:
     def __init__(self, device: str) -> None:
         self._device, self._records = device, device != "cpu"
         self._recordings: dict[tuple[torch.Size, ...], _Recording | None] = {}
+        self._pool: Any = None  # memory that all recordings share, since they never run at the same time
 
     def __call__(self, function: Callable[..., Tensor], *arguments: Tensor) -> Tensor:
         """Apply a function, always the same one, to tensors of the CPU.
@@ -82,10 +83,5 @@ class Recorder:
         except RuntimeError:
             self._records = False
             return None
+        self._pool = graph.pool()
         return _Recording(graph, inputs, output)
-
-    @property
-    def _pool(self) -> tuple[int, int] | None:
-        """Memory that all recordings share, since they never run at the same time."""
-        made = [recording for recording in self._recordings.values() if recording]
-        return made[0].graph.pool() if made else None

@@ -172,13 +172,18 @@ def _inverted(normal: Tensor, ridge: float | Tensor) -> Tensor:
     """Inverses of moments (K, k, k) with a ridge, or what comes next to them where there is none."""
     waits = not isinstance(ridge, Tensor)
     if waits and ridge == 0:  # columns may repeat each other
-        return torch.linalg.pinv(normal, rtol=1e-11, hermitian=True)
+        return _nearly_inverted(normal)
     one = torch.eye(normal.shape[-1], dtype=normal.dtype, device=normal.device)
     factor, failed = torch.linalg.cholesky_ex(normal + ridge * one)
     if waits and bool(failed.any()):  # a ridge as small as rounding
-        return torch.linalg.pinv(normal + ridge * one, rtol=1e-11, hermitian=True)
+        return _nearly_inverted(normal + ridge * one)
     half = torch.linalg.solve_triangular(factor, one.expand_as(normal), upper=False)
     return torch.where(failed[:, None, None] > 0, torch.nan, half.mT @ half)
+
+
+def _nearly_inverted(matrix: Tensor) -> Tensor:
+    inverse: Tensor = torch.linalg.pinv(matrix, rtol=1e-11, hermitian=True)
+    return inverse
 
 
 def _solve_small(left: Tensor, right: Tensor, floor: Tensor) -> Tensor:

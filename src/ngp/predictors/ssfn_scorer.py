@@ -13,7 +13,7 @@ from joblib import effective_n_jobs
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.calibration import clock
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
-from ngp.compute.parallel import in_other_processes, run_tasks
+from ngp.compute.parallel import run_tasks
 from ngp.compute.scoring import LinearFit
 from ngp.losses import mistakes
 from ngp.predictors.base import ColumnSets, Losses
@@ -33,8 +33,6 @@ __all__ = ["SSFNPredictor", "SSFNScorer"]
 FEWEST_NUMBERS = 2**13
 CHUNK_NUMBERS = 2**18
 CHUNKS_PER_JOB = 32
-# Other processes get several chunks as one task: to send it and to have it scheduled takes milliseconds.
-TASKS_PER_WORKER = 8
 # More rows than these are worked on in blocks; from one to the next, a chunk of candidates keeps so many bytes.
 BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
@@ -112,15 +110,13 @@ class SSFNScorer:
         return Losses(parts, self.problem.part_weights)
 
     def _equal_sizes(self, selected: IntArray, candidates: IntArray, fits: list[LinearFit]) -> list[FloatArray]:
-        """Losses of candidates that all add equally many columns: one chunk of them a task, or several."""
+        """Losses of candidates that all add equally many columns, one chunk of them a task."""
         rounds, n_new = zip(self.problem.rounds, self._blocks, fits, strict=True), candidates.shape[1]
-        step = _Step([RoundTask(fold, blocks, selected, n_new, fit).prepared(self) for fold, blocks, fit in rounds])
-        shared = self.problem, self.recipe, step
-        length, n_jobs = self._chunk_length(*candidates.shape), int(effective_n_jobs(self.n_jobs))
-        chunks = [candidates[start : start + length] for start in range(0, len(candidates), length)]
-        together = -(-len(chunks) // (TASKS_PER_WORKER * n_jobs)) if in_other_processes(self.n_jobs) else 1
-        tasks = [tuple(chunks[start : start + together]) for start in range(0, len(chunks), together)]
-        return run_tasks(_chunk_losses, tasks, self.n_jobs, shared=shared)
+        tasks = [RoundTask(fold, blocks, selected, n_new, fit).prepared(self) for fold, blocks, fit in rounds]
+        shared = self.problem, self.recipe, _Step(tasks)
+        length = self._chunk_length(*candidates.shape)
+        chunks = [(candidates[start : start + length],) for start in range(0, len(candidates), length)]
+        return run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared)
 
     @cached_property
     def _blocks(self) -> list[list[RowBlock]]:
@@ -309,12 +305,10 @@ class _Step:
     tasks: list[RoundTask]
 
 
-def _chunk_losses(problem: Problem, recipe: Recipe[SSFNScorer], step: _Step, *chunks: IntArray) -> FloatArray:
-    """Losses of candidates in all parts of the validation, one chunk (n, m) of them after the other."""
+def _chunk_losses(problem: Problem, recipe: Recipe[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
+    """Losses of a few candidates (n, m) in all parts of the validation."""
     scorer = recipe.make(problem)
-    return np.concatenate(
-        [np.concatenate([task.part_losses(scorer, chunk) for task in step.tasks], axis=1) for chunk in chunks]
-    )
+    return np.concatenate([task.part_losses(scorer, candidates) for task in step.tasks], axis=1)
 
 
 def _refit_split(problem: Problem, recipe: Recipe[SSFNScorer], *arguments: Any) -> FloatArray:
