@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ngp.compute.parallel import run_tasks
-from ngp.compute.workers import StoredObject, one_blas_thread
+from ngp.compute.workers import StoredObject, Workers, one_blas_thread
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, -1])
@@ -50,6 +50,21 @@ def test_shared_arguments_come_first(backend: str) -> None:
 
     with joblib.parallel_config(backend=backend):
         assert run_tasks(power, [(1,), (2,)], 2, shared=(Shared(),)) == [3, 9]
+
+
+@pytest.mark.parametrize("n_calls", [0, 1, 16, 17, 100])
+def test_many_calls_become_few_tasks(n_calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    original = Workers.results
+
+    def results(self: Workers, task: Any, shared: Any, arguments: Any) -> Any:
+        sent.append(len(arguments))
+        return original(self, task, shared, arguments)
+
+    monkeypatch.setattr(Workers, "results", results)
+    with joblib.parallel_config(backend="loky"):
+        assert run_tasks(divmod, [(n, 7) for n in range(n_calls)], 2) == [divmod(n, 7) for n in range(n_calls)]
+    assert sum(sent) == {100: 15, 17: 9}.get(n_calls, n_calls)
 
 
 TYPES = st.sampled_from(["f4", "f8", "i8", "?", ">f8", "U3"])

@@ -23,7 +23,7 @@ from ngp.compute import algebra
 from ngp.compute.algebra import NumpyAlgebra, TorchAlgebra, jitter
 from ngp.datasets import make_artificial
 from ngp.groups import make_groups
-from ngp.predictors import ColumnSets, kernel
+from ngp.predictors import ColumnSets, kernel, kernel_predictor
 from ngp.predictors.kernel import Kernel, KernelScorer
 from ngp.problem import Problem, make_problem
 
@@ -400,7 +400,7 @@ def test_predictions_dont_depend_on_how_many_rows_are_predicted_together(monkeyp
     problem = make_case("outputs")
     predictor = bind(problem).fit(SELECTED)
     expected = predictor.predict(problem.X)
-    monkeypatch.setattr(kernel, "PREDICT_NUMBERS", 100)
+    monkeypatch.setattr(kernel_predictor, "PREDICT_NUMBERS", 100)
     np.testing.assert_allclose(predictor.predict(problem.X), expected, rtol=1e-12)
     assert predictor.predict(problem.X[:0]).shape == (0, 3)
 

@@ -20,7 +20,7 @@ from ngp.persistence.modules import flat_layers
 from ngp.predictors.cnn import SeenPixels
 from ngp.predictors.constant import Constant
 from ngp.predictors.estimator import FittedEstimator
-from ngp.predictors.kernel import KernelPredictor
+from ngp.predictors.kernel_predictor import KernelPredictor
 from ngp.predictors.networks import NetworkPredictor
 from ngp.predictors.scaling import ScaledColumns
 from ngp.predictors.ssfn_scorer import SSFNPredictor

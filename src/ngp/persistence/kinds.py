@@ -30,7 +30,8 @@ from ngp.predictors.cnn import CNN, SeenPixels
 from ngp.predictors.committee import Committee
 from ngp.predictors.constant import Constant
 from ngp.predictors.estimator import EstimatorPredictor, FittedEstimator
-from ngp.predictors.kernel import Kernel, KernelPredictor
+from ngp.predictors.kernel import Kernel
+from ngp.predictors.kernel_predictor import KernelPredictor
 from ngp.predictors.mlp import MLP
 from ngp.predictors.networks import NetworkPredictor
 from ngp.predictors.scaling import ScaledColumns

@@ -17,10 +17,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.compute.algebra import Algebra, NumpyAlgebra, TorchAlgebra
 from ngp.compute.devices import resolve_device
-from ngp.compute.kernel_functions import KernelName, KernelTask, kernel_matrix
+from ngp.compute.kernel_functions import KernelName, KernelTask
 from ngp.compute.kernel_ridge import score_chunk, train_kernel
 from ngp.compute.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.kernel_predictor import KernelPredictor
 from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.problem import Problem
@@ -43,8 +44,6 @@ MOST_REFIT_OPERATIONS = 3e10
 # Pairs of rows, and most single columns, whose median distance is taken; its least value, where 2 is the mean.
 MEDIAN_PAIRS, MEDIAN_COLUMNS, LEAST_DISTANCE = 2000, 200, 0.2
 PAIR_STREAM = 0x50616972
-# Numbers in the kernel matrix of the rows that are predicted together.
-PREDICT_NUMBERS = 2**20
 
 
 class Kernel(BaseEstimator):  # type: ignore[misc]
@@ -371,41 +370,3 @@ def _selection_loss(
     """Validation loss of a selection, with a kernel as wide as the final predictor's."""
     scorer = recipe.make(problem).with_size(gamma, ridge)
     return float(scorer.add_losses(selected[:0], ColumnSets.of([selected])).means[0])
-
-
-@dataclass(frozen=True)
-class KernelPredictor:
-    """The final predictor: a combination of kernel functions of the selected columns.
-
-    Attributes
-    ----------
-    reader : ScaledColumns
-        The columns that are read, and how they are standardised.
-    kernel, factor : str, float
-        See `ngp.compute.kernel_functions.kernel_matrix`.
-    centres : array of shape (n_selected, n_centres)
-        Where the functions are centred.
-    coefficients, intercept : arrays of shapes (n_centres, n_outputs) and (n_outputs,)
-        The combination.
-    target_mean, target_scale : array of shape (n_outputs,), float
-        How targets were standardised.
-    """
-
-    reader: ScaledColumns
-    kernel: KernelName
-    factor: float
-    centres: FloatArray
-    coefficients: FloatArray
-    intercept: FloatArray
-    target_mean: FloatArray
-    target_scale: float
-
-    def predict(self, X: AnyArray) -> FloatArray:
-        """Coded targets of shape (n_samples, n_outputs)."""
-        outputs = np.empty((len(X), len(self.intercept)))
-        length = max(1, PREDICT_NUMBERS // len(self.coefficients))
-        for start in range(0, len(X), length):
-            rows = slice(start, start + length)
-            values = kernel_matrix(self.kernel, self.factor, self.reader(X[rows]).T, self.centres)
-            outputs[rows] = values @ self.coefficients + self.intercept
-        return outputs * self.target_scale + self.target_mean

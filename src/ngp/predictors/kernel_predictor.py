@@ -1,0 +1,54 @@
+"""What a kernel ridge regression predicts with in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ngp._types import AnyArray, FloatArray
+from ngp.compute.kernel_functions import KernelName, kernel_matrix
+from ngp.predictors.scaling import ScaledColumns
+
+__all__ = ["KernelPredictor"]
+
+# Numbers in the kernel matrix of the rows that are predicted together.
+PREDICT_NUMBERS = 2**20
+
+
+@dataclass(frozen=True)
+class KernelPredictor:
+    """The final predictor: a combination of kernel functions of the selected columns.
+
+    Attributes
+    ----------
+    reader : ScaledColumns
+        The columns that are read, and how they are standardised.
+    kernel, factor : str, float
+        See `ngp.compute.kernel_functions.kernel_matrix`.
+    centres : array of shape (n_selected, n_centres)
+        Where the functions are centred.
+    coefficients, intercept : arrays of shapes (n_centres, n_outputs) and (n_outputs,)
+        The combination.
+    target_mean, target_scale : array of shape (n_outputs,), float
+        How targets were standardised.
+    """
+
+    reader: ScaledColumns
+    kernel: KernelName
+    factor: float
+    centres: FloatArray
+    coefficients: FloatArray
+    intercept: FloatArray
+    target_mean: FloatArray
+    target_scale: float
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Coded targets of shape (n_samples, n_outputs)."""
+        outputs = np.empty((len(X), len(self.intercept)))
+        length = max(1, PREDICT_NUMBERS // len(self.coefficients))
+        for start in range(0, len(X), length):
+            rows = slice(start, start + length)
+            values = kernel_matrix(self.kernel, self.factor, self.reader(X[rows]).T, self.centres)
+            outputs[rows] = values @ self.coefficients + self.intercept
+        return outputs * self.target_scale + self.target_mean
