@@ -8,7 +8,7 @@ import warnings
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import joblib
@@ -26,6 +26,7 @@ from ngp.calibration import Cost, clock, look_at_columns, runs, timed, traced_by
 from ngp.estimate import ASSUMED_STEPS, LEAST_BYTES, Estimate
 from ngp.groups import image_windows, make_groups
 from ngp.predictors import CNN, MLP, SSFN, Kernel, ssfn_scorer
+from ngp.predictors.base import Losses
 from ngp.problem import make_problem
 from ngp.stopping import MaxColumns, MaxFeatures, Plateau
 
@@ -426,3 +427,36 @@ def test_examples_give_what_they_show() -> None:
 def test_figures_are_those_of_the_code() -> None:
     assert f"Otherwise {ASSUMED_STEPS} steps are assumed" in PAGE
     assert f"Less than {LEAST_BYTES // 10**6} MB is never named" in PAGE
+
+
+class SlowAtFirst:
+    """A scorer on a GPU that takes long for the first step of every size, as a compiler makes it."""
+
+    device = "cuda"
+
+    def __init__(self, problem: Any) -> None:
+        self.problem, self.compiled, self.moved = problem, SlowAtFirst.sizes, False
+
+    sizes: set[tuple[int, int]] = set()  # noqa: RUF012
+
+    def add_losses(self, selected: Any, candidates: Any) -> Losses:
+        if not self.moved:
+            sleep(0.05)
+            self.moved = True
+        if (size := (len(selected), len(candidates))) not in self.compiled:
+            self.compiled.add(size)
+            sleep(0.3)
+        return Losses(np.zeros((len(candidates), 1)), np.ones(1))
+
+    def fit(self, selected: Any) -> None:
+        """Take no time."""
+
+
+def test_what_a_gpu_compiles_once_is_not_taken_for_the_time_of_a_step() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 20))
+    problem = make_problem(X, X[:, 0], groups=make_groups(None, 20), cv=3)
+    nothing = np.zeros(0, dtype=np.intp)
+    trial = rehearsal.Rehearsal(problem, SlowAtFirst(problem), None, nothing, 4, slice(0, 20), None)
+    assert not trial.slow
+    assert trial.step_seconds(2, 18, 18) < 0.05
+    assert 0.03 < trial.once_seconds < 0.2

@@ -19,7 +19,17 @@ from ngp._types import IntArray
 from ngp.problem import Problem
 from ngp.sources import ColumnSource
 
-__all__ = ["Cost", "Scan", "clock", "look_at_columns", "runs", "timed", "traced_bytes", "watched_memory"]
+__all__ = [
+    "Cost",
+    "Scan",
+    "clock",
+    "look_at_columns",
+    "runs",
+    "settled_clock",
+    "timed",
+    "traced_bytes",
+    "watched_memory",
+]
 
 # A scan of X may take so many seconds; of what takes longer, only a part is looked at.
 SCAN_SECONDS = 0.7
@@ -28,6 +38,8 @@ FIRST_COLUMNS = 64
 POOL_COLUMNS = 2**16
 # From one sample of candidates to the next, their number grows by no more than this factor.
 GROWTH = 8
+# What takes longer isn't run a third time for a second opinion.
+QUICK_SECONDS = 0.1
 # Seconds between two looks at the memory.
 BETWEEN_LOOKS = 0.005
 
@@ -88,7 +100,19 @@ def clock(task: Callable[[], Any]) -> float:
     return perf_counter() - begin
 
 
-def timed(task: Callable[[int], Any], fewest: int, most: int, seconds: float) -> list[tuple[int, float]]:
+def settled_clock(task: Callable[[], Any]) -> float:
+    """Seconds that a task takes when it has been run before: a GPU loads and compiles for every new size."""
+    taken = [clock(task), clock(task)]
+    return min(taken if taken[1] > QUICK_SECONDS else [*taken, clock(task)])
+
+
+def timed(
+    task: Callable[[int], Any],
+    fewest: int,
+    most: int,
+    seconds: float,
+    clock: Callable[[Callable[[], Any]], float] = clock,
+) -> list[tuple[int, float]]:
     """Time a task with more and more things to do, until that takes long enough.
 
     Parameters
@@ -99,6 +123,8 @@ def timed(task: Callable[[int], Any], fewest: int, most: int, seconds: float) ->
         The first number, and the largest possible one.
     seconds : float
         How long is long enough, about.
+    clock : callable
+        What times it.
 
     Returns
     -------

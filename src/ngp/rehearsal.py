@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from ngp._types import IntArray
-from ngp.calibration import Cost, clock, runs, timed, traced_bytes
+from ngp.calibration import Cost, clock, runs, settled_clock, timed, traced_bytes
 from ngp.predictors.base import ColumnSets, ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
 from ngp.pursuit import Candidates
@@ -118,7 +120,14 @@ class Rehearsal:
     @cached_property
     def _first_seconds(self) -> float:
         """Time of a first, small sample, with all that is done once: workers start, a GPU gets its columns."""
-        return clock(lambda: self.scenes[0].score(self._fewest(self.scenes[0])))
+        scene = self.scenes[0]
+        if self.device != "cpu":  # what is compiled is compiled once for all fits
+            replace(scene, scorer=copy(scene.scorer)).score(self._fewest(scene))
+        return clock(lambda: scene.score(self._fewest(scene)))
+
+    @property
+    def _clock(self) -> Callable[[Callable[[], Any]], float]:
+        return clock if self.device == "cpu" else settled_clock
 
     def _fewest(self, scene: _Scene) -> int:
         """A candidate a job, or more where the scorer asks for it; if there are so many."""
@@ -129,7 +138,7 @@ class Rehearsal:
         """Size and time of a small sample, in the middle of the fit."""
         scene = self.scenes[self._middle]
         number, seconds = self._fewest(scene), self._first_seconds
-        return number, clock(lambda: scene.score(number)) if seconds < HOPELESS_SECONDS else seconds
+        return number, self._clock(lambda: scene.score(number)) if seconds < HOPELESS_SECONDS else seconds
 
     @property
     def _middle(self) -> int:
@@ -148,10 +157,10 @@ class Rehearsal:
             scene = self.scenes[self._middle]
             larger = min(len(scene.candidates), int(number * LARGER_SECONDS / seconds))
             if larger > number:  # what it takes a candidate is then taken for true: two points would tell noise
-                return {self._middle: [(larger, clock(lambda: scene.score(larger)))]}
+                return {self._middle: [(larger, self._clock(lambda: scene.score(larger)))]}
             return {self._middle: [self._unit]}
         return {
-            n_groups: timed(scene.score, self._fewest(scene), len(scene.candidates), SAMPLE_SECONDS)
+            n_groups: timed(scene.score, self._fewest(scene), len(scene.candidates), SAMPLE_SECONDS, self._clock)
             for n_groups, scene in self.scenes.items()
         }
 
