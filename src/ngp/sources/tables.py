@@ -171,9 +171,9 @@ def _schema(file: Path) -> Any:
 def _chosen_names(known: list[str], columns: Sequence[str] | None, exclude: Sequence[str]) -> list[str]:
     if isinstance(columns, str) or isinstance(exclude, str):
         raise TypeError(f"columns={columns!r} and exclude={exclude!r} must be lists of names.")
-    chosen = list(known if columns is None else columns)
+    chosen, in_file = list(known if columns is None else columns), set(known)
     for parameter, given in (("columns", chosen), ("exclude", exclude)):
-        if unknown := [name for name in given if name not in set(known)]:
+        if unknown := [name for name in given if name not in in_file]:
             raise ValueError(
                 f"{parameter} names columns that the file doesn't have, {unknown[:3]}: it has {_some(known)}."
             )
