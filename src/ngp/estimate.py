@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from ngp._types import IntArray
 from ngp.calibration import look_at_columns, watched_memory
+from ngp.chance import FEWEST_DRAWS, needs_chance
 from ngp.compute.parallel import keep_workers
 from ngp.preparation import prepare, stop_rule
 from ngp.problem import Problem
@@ -206,7 +207,7 @@ class Plan:
         if selector.n_features_to_select is not None:
             end: Literal["number", "losses", "rule"] = "number"
         else:
-            end = "losses" if selector.stop is None else "rule"
+            end = "losses" if selector.stop in (None, "auto") else "rule"
         return cls(stop_rule(selector, problem, fixed), start, sizes, screening, end)
 
     def steps(self, seconds: Callable[[int, int, int], float]) -> tuple[list[Step], str]:
@@ -237,15 +238,16 @@ class Plan:
     def _next(self, last: Step, made: int, n_left: int, seconds: Callable[[int, int, int], float]) -> Step:
         """A step that improves the loss more than any rule asks for."""
         number = n_left if self.screening is None else n_scored(self.screening.screen, n_left)
-        loss = 1 / (made + 2)
+        loss, times = 1 / (made + 2), 1 + FEWEST_DRAWS * needs_chance(self.rule)
         return replace(
             last,
             action="add",
             before=HUGE_GAIN * loss,
             loss=loss,
             fold_losses=np.full_like(last.fold_losses, loss),
-            seconds=seconds(made, n_left, number),
-            n_fits=number,
+            seconds=times * seconds(made, n_left, number),
+            n_fits=times * number,
+            chance=0.0,
             n_selected=last.n_selected + 1,
             n_columns=last.n_columns + max(1, round(float(self.sizes.mean()))),
         )

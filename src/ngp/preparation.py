@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +13,32 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from ngp._types import IntArray
+from ngp.chance import Chance, best_gain
 from ngp.columns import column_numbers
 from ngp.groups import make_groups
 from ngp.predictors.base import Predictor, ScheduledScorer, Scorer
 from ngp.predictors.committee import Committee, Schedule, check_loss
 from ngp.predictors.resolve import resolve_predictor
 from ngp.problem import Problem, make_problem
-from ngp.stopping import MaxColumns, MaxFeatures, StopRule, combine_rules
+from ngp.screening import Screening
+from ngp.stopping import (
+    DEFAULT_TOL,
+    BeyondChance,
+    FirstOf,
+    MaxColumns,
+    MaxFeatures,
+    MaxFits,
+    MaxTime,
+    Plateau,
+    RelativeImprovement,
+    StopRule,
+)
 from ngp.training_data import check_training_data, checked_cv
 
 if TYPE_CHECKING:
     from ngp.selector import NeuralGreedyPursuit
 
-__all__ = ["Prepared", "prepare", "stop_rule"]
+__all__ = ["Prepared", "combine_rules", "prepare", "stop_rule"]
 
 
 class Prepared(NamedTuple):
@@ -63,6 +78,22 @@ class Prepared(NamedTuple):
             dtype=selector.dtype,
             device=selector.device,
         )
+
+    def chance(self, selector: NeuralGreedyPursuit, screening: Screening | None) -> Chance:
+        """What says how much a step gains by chance.
+
+        Parameters
+        ----------
+        selector : NeuralGreedyPursuit
+            Says where and in which precision.
+        screening : Screening or None
+            What screens.
+        """
+
+        def bind(problem: Problem) -> Scorer | ScheduledScorer:
+            return self._replace(problem=problem).bind(selector)
+
+        return Chance(partial(best_gain, bind, screening), self.seed)
 
 
 def prepare(
@@ -149,3 +180,36 @@ def stop_rule(selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray) 
     return combine_rules(
         limits, tol=selector.tol, stop=selector.stop, max_time=selector.max_time, max_fits=selector.max_fits
     )
+
+
+def combine_rules(
+    limits: Iterable[StopRule],
+    *,
+    tol: float | None = None,
+    stop: Literal["auto", "plateau"] | StopRule | None = None,
+    max_time: float | None = None,
+    max_fits: int | None = None,
+) -> StopRule:
+    """Make one rule of what a user may give; the first part of it to hit stops.
+
+    Parameters
+    ----------
+    limits : iterable of StopRule
+        Limits on the number of features. Where there is none, and no `tol` and no `stop`, `tol` is `DEFAULT_TOL`.
+    tol, stop : float, rule, "auto" or "plateau"
+        When a step no longer pays; at most one of them.
+    max_time, max_fits : numbers
+        Budgets.
+    """
+    rules = list(limits)
+    if stop is not None and tol is not None:
+        raise ValueError(f"tol={tol} and stop={stop!r} are two rules for one thing: give one of them.")
+    if stop is not None:
+        rules.append({"plateau": Plateau, "auto": BeyondChance}[stop]() if isinstance(stop, str) else stop)
+    elif tol is not None or not rules:
+        rules.append(RelativeImprovement(DEFAULT_TOL if tol is None else tol))
+    if max_time is not None:
+        rules.append(MaxTime(max_time))
+    if max_fits is not None:
+        rules.append(MaxFits(max_fits))
+    return rules[0] if len(rules) == 1 else FirstOf(rules)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from time import perf_counter
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from ngp.problem import Problem
 from ngp.screening import Screening
 from ngp.stopping import Stop, StopRule, standard_error
 
-__all__ = ["Candidates", "Observer", "Path", "Step", "pursue"]
+if TYPE_CHECKING:
+    from ngp.chance import Chance
+
+__all__ = ["Candidates", "Observer", "Path", "Step", "choose", "pursue", "score"]
 
 DIVERGED = (
     "the loss of every candidate is NaN or infinite (give the predictor a lower learning rate, or scale the data)"
@@ -53,7 +56,7 @@ class Step:
         The loss it would have led to; NaN where there was none.
     seconds : float
     n_fits : int
-        Number of candidates that were scored; screening leaves some out.
+        Number of candidates that were scored, those among them that only chance made; screening leaves some out.
     n_selected, n_columns : int
         Features (groups, fixed columns) and columns selected after the step.
     fold_losses, fold_weights : float arrays
@@ -64,6 +67,8 @@ class Step:
         What predicted: of several predictors the one that won.
     kept : bool
         Whether the step is part of the final selection.
+    chance : float
+        Probability of a gain as large by chance (see `ngp.chance`); NaN where nobody asked.
     """
 
     action: Literal["start", "add"]
@@ -85,6 +90,7 @@ class Step:
     losses: FloatArray
     predictor: str
     kept: bool = True
+    chance: float = nan
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,7 @@ def pursue(
     n_fixed: int | None = None,
     predictor: str = "",
     screening: Screening | None = None,
+    chance: Chance | None = None,
     made: Sequence[Step] = (),
     observer: Observer | None = None,
 ) -> Path:
@@ -158,6 +165,8 @@ def pursue(
         Name of what predicts, for the record.
     screening : Screening, optional
         Says which candidates are worth scoring; without it all are.
+    chance : Chance, optional
+        Says how probable each gain is by chance.
     made : sequence of Step
         Steps that an earlier pursuit made, with which to go on.
     observer : Observer, optional
@@ -176,7 +185,13 @@ def pursue(
                 return _path(steps, stop)
             if observer:
                 observer.begin()
-            steps.append(_next(problem, scorer_at(scorer, len(steps)), screening, steps, candidates, predictor))
+            begin, selected = perf_counter(), np.concatenate([step.columns for step in steps])
+            step = _next(problem, scorer_at(scorer, len(steps)), screening, steps, candidates, predictor)
+            if chance:
+                found = chance.verdict(problem, selected, len(steps), step.before, step.loss)
+                n_fits, seconds = step.n_fits * (1 + found.n_draws), perf_counter() - begin
+                step = replace(step, chance=found.probability, n_fits=n_fits, seconds=seconds)
+            steps.append(step)
             if observer and observer.end(steps):
                 return _path(steps, _asked_to_stop(steps))
     except _Diverged:
@@ -243,10 +258,10 @@ def _next(
     selected = np.concatenate([step.columns for step in steps])
     if screening:
         candidates = candidates.take(screening.best(problem, selected, candidates.columns, candidates.costs(problem)))
-    before, losses = _score(problem, scorer, selected, candidates.columns)  # S_{k-1}, and S_{k-1} + i for all i in A
+    before, losses = score(problem, scorer, selected, candidates.columns)  # S_{k-1}, and S_{k-1} + i for all i in A
     if not np.isfinite(losses.means).any():
         raise _Diverged
-    best, second = _choose(losses, before, candidates.costs(problem))
+    best, second = choose(losses, before, candidates.costs(problem))
     step = _addition(steps[-1], before, problem.groups, candidates, losses, best, second)
     winner = predictor if losses.predictors is None else str(losses.predictors[best])
     return replace(step, seconds=perf_counter() - begin, predictor=winner)
@@ -282,7 +297,7 @@ def _start(problem: Problem, scorer: Scorer, fixed: IntArray, n_fixed: int, pred
     )
 
 
-def _score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:
+def score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:
     """Loss of the selection as it is and losses of all candidates, side by side under the same conditions."""
     if not len(selected):
         return float(problem.constant_losses() @ problem.part_weights), scorer.add_losses(selected, candidates)
@@ -292,7 +307,7 @@ def _score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: Col
     return before if isfinite(before) else inf, Losses(losses.parts[:-1], losses.weights, predictors)
 
 
-def _choose(losses: Losses, before: float, costs: FloatArray) -> tuple[int, int | None]:
+def choose(losses: Losses, before: float, costs: FloatArray) -> tuple[int, int | None]:
     """The two candidates with the lowest losses; where costs differ, with the largest improvements per cost."""
     means = losses.means
     bad = ~np.isfinite(means)

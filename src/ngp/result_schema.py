@@ -81,6 +81,7 @@ SCHEMA: dict[str, Any] = {
             "losses": [MAYBE_NUMBER],
             "predictor": TEXT,
             "kept": FLAG,
+            "chance": MAYBE_NUMBER,
         }
     ],
     "correlations": [{"group": WHOLE, "others": [{"group": WHOLE, "correlation": NUMBER}]}],

@@ -18,6 +18,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
+from ngp.chance import needs_chance
 from ngp.checkpoint import Checkpoint, identity_of
 from ngp.compute.parallel import keep_workers
 from ngp.estimate import Estimate, estimate_fit
@@ -63,9 +64,11 @@ class NeuralGreedyPursuit(FittedSelector):
     tol : float or None, default=None
         The paper's threshold: stop when a step lowers the loss by less than this share of the new loss, and take
         that step back. If neither this nor a number nor a rule is given, 0.09.
-    stop : "plateau", StopRule or None, default=None
-        A rule of `ngp.stopping` instead of `tol`. ``"plateau"`` goes on until the loss has not improved for three
-        steps, then keeps the smallest selection within one standard error of the best.
+    stop : {"auto", "plateau"}, StopRule or None, default=None
+        A rule of `ngp.stopping` instead of `tol`. ``"auto"`` stops when a step gains no more than the best of so many
+        candidates may gain by chance, which takes several times as long to see (see `ngp.chance`). ``"plateau"`` goes
+        on until the loss has not improved for three steps, then keeps the smallest selection within one standard
+        error of the best.
     groups : None, labels, list of lists, mapping or Groups, default=None
         Columns that enter together (see `ngp.groups.make_groups`); category columns of a data frame always do.
     group_costs : array-like or None, default=None
@@ -166,7 +169,7 @@ class NeuralGreedyPursuit(FittedSelector):
             None,
         ],
         "tol": [Interval(Real, 0, None, closed="left"), None],
-        "stop": [StrOptions({"plateau"}), HasMethods("check"), None],
+        "stop": [StrOptions({"auto", "plateau"}), HasMethods("check"), None],
         "group_costs": ["array-like", None],
         "fixed": ["array-like", None],
         "cv": [object],
@@ -191,7 +194,7 @@ class NeuralGreedyPursuit(FittedSelector):
         *,
         n_features_to_select: int | float | None = None,
         tol: float | None = None,
-        stop: Literal["plateau"] | StopRule | None = None,
+        stop: Literal["auto", "plateau"] | StopRule | None = None,
         groups: Any = None,
         group_costs: npt.ArrayLike | None = None,
         fixed: Sequence[int] | Sequence[str] | None = None,
@@ -303,6 +306,7 @@ class NeuralGreedyPursuit(FittedSelector):
             logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
         context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
         attributes = partial(self._attributes_after, problem, scorer)
+        screening = None if self.screen is None else Screening(self.screen, seed, self.n_jobs)
         path = pursue(
             problem,
             scorer,
@@ -310,7 +314,8 @@ class NeuralGreedyPursuit(FittedSelector):
             fixed=fixed,
             n_fixed=len(self.fixed_),
             predictor=predictor_names([predictor])[0],
-            screening=None if self.screen is None else Screening(self.screen, seed, self.n_jobs),
+            screening=screening,
+            chance=prepared.chance(self, screening) if needs_chance(rule) else None,
             made=saved.steps if saved else (),
             observer=Monitor(self, context, attributes, file, identity, seed),
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from numbers import Integral, Real
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ngp.words import counted
 
 __all__ = [
     "DEFAULT_TOL",
+    "BeyondChance",
     "FirstOf",
     "MaxColumns",
     "MaxFeatures",
@@ -30,7 +31,6 @@ __all__ = [
     "StepLike",
     "Stop",
     "StopRule",
-    "combine_rules",
     "standard_error",
 ]
 
@@ -75,6 +75,10 @@ class StepLike(Protocol):
     @property
     def seconds(self) -> float:
         """Duration of the step."""
+
+    @property
+    def chance(self) -> float:
+        """Probability of a gain as large by chance."""
 
 
 @dataclass(frozen=True)
@@ -241,6 +245,31 @@ class Plateau:
 
 
 @dataclass(frozen=True)
+class BeyondChance:
+    """Stop when a step gains no more than the best of so many candidates may gain by chance.
+
+    Parameters
+    ----------
+    level : float
+        Largest probability of such a gain by chance that still pays.
+    """
+
+    level: float = 0.02
+
+    def __post_init__(self) -> None:
+        _require_number("level", self.level, "use 0.02 for one wrong step in fifty", zero=False)
+        if self.level >= 1:
+            raise ValueError(f"level={self.level!r} is no probability that could be too high: give less than 1.")
+
+    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+        """Stop at the first step whose gain may be chance, and take it back."""
+        for k, step in enumerate(steps[1:]):
+            if not step.chance <= self.level:
+                return Stop(f"a gain as in the last step comes by chance with probability {step.chance:.2g}", k)
+        return None
+
+
+@dataclass(frozen=True)
 class MaxTime:
     """Stop after the step in which the time is up; everything is kept, and the path is partial.
 
@@ -365,36 +394,3 @@ def _require_number(name: str, value: Any, way_out: str, zero: bool = True) -> N
     if not is_number or value < 0 or (value == 0 and not zero):
         at_least = "0 or more" if zero else "more than 0"
         raise ValueError(f"{name}={value!r} must be a finite number, {at_least}: {way_out}.")
-
-
-def combine_rules(
-    limits: Iterable[StopRule],
-    *,
-    tol: float | None = None,
-    stop: Literal["plateau"] | StopRule | None = None,
-    max_time: float | None = None,
-    max_fits: int | None = None,
-) -> StopRule:
-    """Make one rule of what a user may give; the first part of it to hit stops.
-
-    Parameters
-    ----------
-    limits : iterable of StopRule
-        Limits on the number of features. Where there is none, and no `tol` and no `stop`, `tol` is `DEFAULT_TOL`.
-    tol, stop : float, rule or "plateau"
-        When a step no longer pays; at most one of them.
-    max_time, max_fits : numbers
-        Budgets.
-    """
-    rules = list(limits)
-    if stop is not None and tol is not None:
-        raise ValueError(f"tol={tol} and stop={stop!r} are two rules for one thing: give one of them.")
-    if stop is not None:
-        rules.append(Plateau() if isinstance(stop, str) else stop)
-    elif tol is not None or not rules:
-        rules.append(RelativeImprovement(DEFAULT_TOL if tol is None else tol))
-    if max_time is not None:
-        rules.append(MaxTime(max_time))
-    if max_fits is not None:
-        rules.append(MaxFits(max_fits))
-    return rules[0] if len(rules) == 1 else FirstOf(rules)

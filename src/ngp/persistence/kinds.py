@@ -38,7 +38,16 @@ from ngp.predictors.scaling import ScaledColumns
 from ngp.predictors.ssfn import SSFN
 from ngp.predictors.ssfn_scorer import SSFNPredictor
 from ngp.pursuit import Step
-from ngp.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, MaxTime, Plateau, RelativeImprovement
+from ngp.stopping import (
+    BeyondChance,
+    FirstOf,
+    MaxColumns,
+    MaxFeatures,
+    MaxFits,
+    MaxTime,
+    Plateau,
+    RelativeImprovement,
+)
 
 __all__ = ["KINDS", "Kind", "Unsaved", "kind_name"]
 
@@ -73,7 +82,7 @@ class Kind(NamedTuple):
 
 DATA = (
     Step, Constant, SSFNPredictor, Network, KernelPredictor, FittedEstimator, ScaledColumns, SeenPixels, Unsaved,
-    MaxFeatures, MaxColumns, RelativeImprovement, Plateau, MaxTime, MaxFits, FirstOf,
+    MaxFeatures, MaxColumns, RelativeImprovement, Plateau, BeyondChance, MaxTime, MaxFits, FirstOf,
 )  # fmt: skip
 SETTINGS = (SSFN, MLP, CNN, Kernel, EstimatorPredictor)
 SPLITTERS = tuple(

@@ -140,7 +140,8 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     if tol is not None:
         parts.append(f"when a step gains less than {100 * tol:g}%")
     if stop is not None:
-        parts.append("on a plateau of the loss" if stop == "plateau" else str(stop))
+        named = {"plateau": "on a plateau of the loss", "auto": "when a step gains no more than chance may"}
+        parts.append(named.get(stop, str(stop)))
     if not parts:
         parts.append("when a step no longer pays (the default)")
     if parameters.get("max_time") is not None:

@@ -1,0 +1,249 @@
+"""How much the best of all candidates would gain if none of them had anything to say beyond the selection.
+
+The best of many candidates always gains something. To see how much of it is chance, all columns that aren't selected
+are drawn anew, given those that are: what the selected ones say about a column (linearly) stays, and the rest of all
+columns together goes to other rows. Such columns are as correlated with the selection and with each other as the real
+ones, but know nothing of the targets that the selection doesn't know. Plain shuffled columns would know less: they lose
+to irrelevant ones that are correlated with the selection, wherever the predictor hasn't learnt all of it.
+
+This takes rows for exchangeable, and dependence between columns for linear, as between normal ones. Where columns
+depend on each other in another way, a redrawn one knows a little less of the selection than the real one, and chance is
+taken for rarer than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import exp, expm1, pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.predictors.base import ScheduledScorer, Scorer, scorer_at
+from ngp.problem import Problem
+from ngp.pursuit import Candidates, choose, score
+from ngp.screening import Screening
+from ngp.sources import ColumnSource, in_memory, read_columns
+from ngp.stopping import BeyondChance, FirstOf, StopRule
+
+__all__ = ["Chance", "RedrawnColumns", "Verdict", "best_gain", "needs_chance", "share_taken", "tail_probability"]
+
+# Draws before anything is said; from so many deviations on, and from such a probability on, no more are asked for.
+FEWEST_DRAWS = 6
+CLEAR_DEVIATIONS = 8.0
+CLEAR_PROBABILITY = 0.2
+MOST_DRAWS = 40
+# Columns that take no more bytes are drawn once and kept, others whenever they are read.
+KEPT_BYTES = 2**28
+# Variance of a combination of selected columns, relative to the largest, that is taken for rounding.
+LEAST_VARIANCE = 1e-10
+EULER = 0.5772156649015329
+STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the same ones
+
+
+class RedrawnColumns(ColumnSource):
+    """X with all columns but the selected ones drawn anew, given the selected ones.
+
+    Parameters
+    ----------
+    problem : Problem
+        The real data.
+    selected : int array
+        Columns that stay as they are.
+    key : tuple of three int
+        Names the draw.
+
+    Examples
+    --------
+    >>> from ngp.groups import make_groups
+    >>> from ngp.problem import make_problem
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> X[:, 2] += X[:, 0]
+    >>> problem = make_problem(X, X[:, 1], groups=make_groups(None, 3))
+    >>> redrawn = RedrawnColumns(problem, np.array([0]), (0, 0, 0)).read(np.arange(3)).T
+    >>> bool((redrawn[:, 0] == X[:, 0]).all()), bool((redrawn[:, 1] == X[:, 1]).any())
+    (True, False)
+    >>> bool(np.corrcoef(redrawn[:, 0], redrawn[:, 2])[0, 1] > 0.5)
+    True
+    """
+
+    def __init__(self, problem: Problem, selected: IntArray, key: tuple[int, int, int]) -> None:
+        self.X, self.selected = problem.X, selected
+        self.shape, self.dtype = (problem.n_samples, problem.n_columns), np.dtype(np.float64)
+        self.names = getattr(problem.X, "names", None)
+        weights = np.where(problem.trains, problem.weights, 0.0)
+        self._shares = weights / weights.sum()
+        self._basis = self._orthonormal(problem.columns(selected))
+        self._rows = self._order(problem, key)
+        # Regressions leave less than is there: as much as their parameters took.
+        n_rows = int((weights > 0).sum())
+        self._factor = sqrt((n_rows - 1) / max(1, n_rows - 1 - len(selected)))
+
+    @staticmethod
+    def _order(problem: Problem, key: tuple[int, int, int]) -> IntArray:
+        """Where the rest of each row comes from: rows that train from such, the others from others."""
+        seed, step, draw = key
+        names = np.array([seed, STREAM], dtype=np.uint64)
+        generator = np.random.Generator(np.random.Philox(key=names, counter=[0, step, draw, 0]))
+        rows = np.arange(problem.n_samples)
+        for some in (problem.trains, ~problem.trains):
+            rows[some] = generator.permutation(rows[some])
+        return rows
+
+    def _means(self, columns: FloatArray) -> FloatArray:
+        means: FloatArray = (columns * self._shares).sum(axis=1, keepdims=True)
+        return means
+
+    def _orthonormal(self, columns: FloatArray) -> FloatArray:
+        """Combinations of columns with mean 0, variance 1 and no correlation; what repeats others is left out."""
+        columns = columns - self._means(columns)
+        values, vectors = np.linalg.eigh((columns * self._shares) @ columns.T)
+        large = values > LEAST_VARIANCE * values.max(initial=0)
+        basis: FloatArray = (vectors[:, large] / np.sqrt(values[large])).T @ columns
+        return basis
+
+    def read(self, columns: IntArray, rows: slice = slice(None)) -> AnyArray:
+        """Read columns, as rows of an array (see `ColumnSource.read`)."""
+        redrawn = np.array(read_columns(self.X, columns), dtype=np.float64, order="C")
+        new = ~np.isin(columns, self.selected)
+        real = redrawn[new]
+        means = self._means(real)
+        real -= means
+        known = np.zeros_like(real)
+        for direction in self._basis:  # one by one: bits of a matrix product depend on what is read together
+            known += (real * (self._shares * direction)).sum(axis=1, keepdims=True) * direction
+        redrawn[new] = known + self._factor * (real - known)[:, self._rows] + means
+        return redrawn[:, rows]
+
+
+def best_gain(
+    bind: Callable[[Problem], Scorer | ScheduledScorer],
+    screening: Screening | None,
+    problem: Problem,
+    selected: IntArray,
+    step: int,
+) -> float:
+    """Share of the loss that the best candidate of a step takes away, in a problem of its own.
+
+    Parameters
+    ----------
+    bind : callable
+        Makes a scorer for a problem.
+    screening : Screening or None
+        As of `pursue`.
+    problem : Problem
+        The data and the candidates.
+    selected : int array
+        The selected columns.
+    step : int
+        The number of the step.
+    """
+    candidates = Candidates.beside(problem, selected)
+    if screening:
+        candidates = candidates.take(screening.best(problem, selected, candidates.columns, candidates.costs(problem)))
+    before, losses = score(problem, scorer_at(bind(problem), step), selected, candidates.columns)
+    best, _ = choose(losses, before, candidates.costs(problem))
+    return share_taken(before, float(losses.means[best]))
+
+
+def share_taken(before: float, loss: float) -> float:
+    """Share of a loss that was taken away; nothing can be taken from none.
+
+    Examples
+    --------
+    >>> share_taken(4.0, 3.0), share_taken(0.0, 0.0)
+    (0.25, 0.0)
+    """
+    return 1 - loss / before if before > 0 else 0.0
+
+
+def needs_chance(rule: StopRule) -> bool:
+    """Whether a rule wants to know how much a step gains by chance.
+
+    Examples
+    --------
+    >>> from ngp.stopping import MaxFeatures, Plateau
+    >>> needs_chance(FirstOf([MaxFeatures(10), BeyondChance()])), needs_chance(Plateau())
+    (True, False)
+    """
+    return isinstance(rule, BeyondChance) or (isinstance(rule, FirstOf) and any(map(needs_chance, rule.rules)))
+
+
+class Verdict(NamedTuple):
+    """A probability, and how many draws it comes from."""
+
+    probability: float
+    n_draws: int
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Says how probable it is that a step gains what it gains by chance.
+
+    Attributes
+    ----------
+    best_gain : callable
+        ``best_gain(problem, selected, step)`` is the relative gain of the best candidate of a step.
+    seed : int
+        Of the draws.
+    """
+
+    best_gain: Callable[[Problem, IntArray, int], float]
+    seed: int
+
+    def verdict(self, problem: Problem, selected: IntArray, step: int, before: float, loss: float) -> Verdict:
+        """Probability of at least such a gain, if no candidate knew anything that the selection doesn't know.
+
+        As many draws are made as it takes to be clear about it.
+
+        Parameters
+        ----------
+        problem : Problem
+            The real data.
+        selected : int array
+            The columns that are selected before the step.
+        step : int
+            Its number.
+        before, loss : float
+            The losses before and after it.
+        """
+        gain = share_taken(before, loss)
+        gains: list[float] = []
+        while True:
+            redrawn = RedrawnColumns(problem, selected, (self.seed, step, len(gains)))
+            small = 8 * problem.n_samples * problem.n_columns <= KEPT_BYTES
+            X = in_memory(redrawn) if small else redrawn  # the same numbers
+            gains.append(self.best_gain(replace(problem, X=X), selected, step))
+            if len(gains) < FEWEST_DRAWS:
+                continue
+            deviations, probability = tail_probability(np.array(gains), gain)
+            if deviations > CLEAR_DEVIATIONS or probability > CLEAR_PROBABILITY or len(gains) == MOST_DRAWS:
+                return Verdict(probability, len(gains))
+
+
+def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:
+    """How many standard deviations a gain is above others, and how probable that is.
+
+    The largest of many numbers has nearly a Gumbel distribution; it is fitted by mean and deviation.
+
+    Parameters
+    ----------
+    gains : float array
+        The best gains of several draws.
+    gain : float
+        What is compared with them.
+
+    Examples
+    --------
+    >>> deviations, probability = tail_probability(np.array([0.01, 0.02, 0.03]), 0.05)
+    >>> round(deviations, 2), round(probability, 3)
+    (2.6, 0.02)
+    """
+    n, deviation = len(gains), float(gains.std(ddof=1))
+    if deviation == 0:
+        return (np.inf, 0.0) if gain > gains[0] else (0.0, 1.0)
+    # The mean is known no better than from n draws.
+    deviations = float(gain - gains.mean()) / (deviation * sqrt(1 + 1 / n))
+    return deviations, -expm1(-exp(-(deviations * pi / sqrt(6) + EULER)))

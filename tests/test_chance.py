@@ -1,0 +1,224 @@
+"""What a step gains by chance, and the rule that stops there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array
+from sklearn.linear_model import Ridge
+
+from ngp import NeuralGreedyPursuit, chance
+from ngp.chance import Chance, RedrawnColumns, tail_probability
+from ngp.groups import make_groups
+from ngp.predictors import SSFN
+from ngp.problem import Problem, make_problem
+from ngp.result import Result
+from ngp.stopping import BeyondChance, FirstOf, MaxFeatures
+
+SELECTED = np.array([4, 1])
+QUICK = {"predictor": SSFN(n_units=20, n_draws=1), "random_state": 0}
+
+
+def correlated(n_rows: int = 200, n_columns: int = 12, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    return 3 + rng.normal(size=(n_rows, n_columns)) @ rng.normal(size=(n_columns, n_columns))
+
+
+def problem_of(X: Any, **settings: Any) -> Problem:
+    return make_problem(X, np.zeros(X.shape[0]), groups=make_groups(None, X.shape[1]), task="regression", **settings)
+
+
+def redrawn(problem: Problem, selected: Any = SELECTED, key: tuple[int, int, int] = (0, 0, 0)) -> Any:
+    return RedrawnColumns(problem, selected, key).read(np.arange(problem.n_columns)).T
+
+
+def rest_of(X: Any, selected: Any) -> Any:
+    """What an ordinary regression on the selected columns leaves of all others."""
+    known = np.column_stack([np.ones(len(X)), X[:, selected]])
+    others = np.delete(X, selected, axis=1)
+    return others - known @ np.linalg.lstsq(known, others, rcond=None)[0]
+
+
+@pytest.mark.parametrize("selected", [[], [4, 1], [0, 3, 4, 5, 9]])
+def test_what_is_known_stays_and_the_rest_goes_to_other_rows(selected: list[int]) -> None:
+    X = correlated()
+    new = redrawn(problem_of(X), np.array(selected, dtype=np.intp))
+    np.testing.assert_array_equal(new[:, selected], X[:, selected])
+    others = np.setdiff1d(np.arange(12), selected)
+    np.testing.assert_allclose(new[:, others].mean(axis=0), X[:, others].mean(axis=0), rtol=1e-10)
+    before, factor = rest_of(X, selected), np.sqrt(199 / (199 - len(selected)))
+    known = X[:, others] - before
+    after = (new[:, others] - known) / factor
+    order = [int(np.argmin(np.abs(before - row).sum(axis=1))) for row in after]  # all columns move together
+    np.testing.assert_allclose(after, before[order], atol=1e-9)
+    assert sorted(order) == list(range(200))
+    assert np.mean(np.array(order) == np.arange(200)) < 0.1
+
+
+def test_no_answer_depends_on_what_is_read_together() -> None:
+    source = RedrawnColumns(problem_of(correlated()), SELECTED, (0, 2, 1))
+    whole = source.read(np.arange(12))
+    for column in range(12):
+        np.testing.assert_array_equal(source.read(np.array([column]))[0], whole[column])
+    np.testing.assert_array_equal(source.read(np.array([7, 1]), slice(20, 30)), whole[[7, 1], 20:30])
+
+
+def test_each_draw_is_another_one_and_always_the_same() -> None:
+    problem = problem_of(correlated())
+    keys = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)]
+    draws = [redrawn(problem, key=key) for key in keys]
+    for i, draw in enumerate(draws):
+        np.testing.assert_array_equal(draw, redrawn(problem, key=keys[i]))
+        assert all((draw != other).any() for other in draws[:i])
+
+
+def test_rows_that_judge_only_stay_among_themselves() -> None:
+    X = correlated(60)
+    X[40:] += 1000  # these judge
+    cv = [(np.arange(40), np.arange(40, 60))]
+    new = redrawn(problem_of(X, cv=cv), SELECTED[:0])
+    assert (new[:40] < 500).all()
+    assert (new[40:] > 500).all()
+
+
+def test_rows_of_weight_zero_have_no_say_in_what_is_known() -> None:
+    X = correlated(80)
+    weights = np.r_[np.ones(40), np.zeros(40)]
+    source = RedrawnColumns(problem_of(X, sample_weight=weights), SELECTED, (0, 0, 0))
+    X[40:] *= -7
+    again = RedrawnColumns(problem_of(X, sample_weight=weights), SELECTED, (0, 0, 0))
+    np.testing.assert_allclose(again._basis[:, :40] ** 2, source._basis[:, :40] ** 2)
+
+
+@pytest.mark.parametrize("n_draws", [6, 40])
+def test_the_tail_is_that_of_the_largest_of_many(n_draws: int) -> None:
+    rng = np.random.default_rng(0)
+    largest = rng.exponential(size=(2000, n_draws + 1, 100)).max(axis=2)
+    probabilities = np.array([tail_probability(each[1:], each[0])[1] for each in largest])
+    assert 0.005 < np.mean(probabilities < 0.02) < 0.06
+    assert 0.4 < np.mean(probabilities < 0.5) < 0.6
+
+
+def test_gains_that_are_all_the_same() -> None:
+    assert tail_probability(np.array([0.1, 0.1]), 0.1) == (0.0, 1.0)
+    assert tail_probability(np.array([0.1, 0.1]), 0.2) == (np.inf, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("gain", "n_draws"), [(50.0, chance.FEWEST_DRAWS), (0.0, chance.FEWEST_DRAWS), (3.0, chance.MOST_DRAWS)]
+)
+def test_there_are_as_many_draws_as_it_takes(gain: float, n_draws: int) -> None:
+    rng, problem = np.random.default_rng(0), problem_of(correlated())
+    verdict = Chance(lambda *_: float(rng.normal()), 0).verdict(problem, SELECTED, 1, 1.0, 1 - gain)
+    assert verdict.n_draws == n_draws
+    assert (verdict.probability < 0.02) == (gain > 1)
+
+
+def planted(n_columns: int = 30, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, n_columns)) + rng.normal(size=(200, 1))
+    return X, np.abs(X[:, 3]) + np.tanh(X[:, 8]) + 0.1 * rng.normal(size=200)
+
+
+def test_what_matters_is_selected_and_nothing_else() -> None:
+    X, y = planted()
+    selector = NeuralGreedyPursuit(stop="auto", **QUICK).fit(X, y)
+    assert sorted(selector.order_) == [3, 8]
+    assert [step.kept for step in selector.path_] == [True, True, True, False]
+    assert [step.chance <= 0.02 for step in selector.path_[1:]] == [True, True, False]
+    assert "by chance" in selector.stop_reason_
+    assert all(step.n_fits >= 28 * 7 for step in selector.path_[1:])
+
+
+@pytest.mark.filterwarnings("ignore:Nothing was selected")
+def test_nothing_is_selected_where_there_is_nothing() -> None:
+    runs = [NeuralGreedyPursuit(stop="auto", **QUICK).fit(X, np.random.default_rng(100 + seed).normal(size=200))
+            for seed, (X, _) in ((seed, planted(seed=seed)) for seed in range(10))]  # fmt: skip
+    assert sum(len(run.order_) > 0 for run in runs) <= 1
+
+
+@pytest.mark.parametrize("settings", [{"n_jobs": 2}, {"dtype": "float64"}], ids=["jobs", "double"])
+def test_neither_jobs_nor_precision_change_the_picks(settings: dict[str, Any]) -> None:
+    X, y = planted()
+    one, other = (NeuralGreedyPursuit(stop="auto", **QUICK, **each).fit(X, y) for each in ({}, settings))
+    np.testing.assert_array_equal(one.order_, other.order_)
+    chances = [[step.chance for step in each.path_[1:]] for each in (one, other)]
+    np.testing.assert_allclose(chances[1], chances[0], rtol=0 if "n_jobs" in settings else 1e-2, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"predictor": Ridge()},
+        {"groups": np.arange(30) // 2},
+        {"screen": 10},
+        {"fixed": [8]},
+        {"n_features_to_select": 1},
+    ],
+    ids=["an estimator", "groups", "screening", "fixed columns", "a number beside it"],
+)
+def test_it_works_with_everything(settings: dict[str, Any]) -> None:
+    X, y = planted()
+    selector = NeuralGreedyPursuit(**{**QUICK, "stop": "auto", **settings}).fit(X, y + X[:, 3])
+    assert len(selector.order_) in (1, 2)
+    assert np.isfinite([step.chance for step in selector.path_[1:]]).all()
+
+
+def test_columns_that_are_not_kept_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = planted()
+    kept = NeuralGreedyPursuit(stop="auto", **QUICK).fit(X, y)
+    monkeypatch.setattr(chance, "KEPT_BYTES", 0)
+    streamed = NeuralGreedyPursuit(stop="auto", **QUICK).fit(X, y)
+    assert [step.chance for step in streamed.path_[1:]] == [step.chance for step in kept.path_[1:]]
+
+
+def test_a_sparse_X_gives_the_same() -> None:
+    X, y = planted()
+    X[np.abs(X) < 0.5] = 0
+    dense, sparse = (NeuralGreedyPursuit(stop="auto", **QUICK).fit(each, y) for each in (X, csc_array(X)))
+    assert [step.chance for step in dense.path_[1:]] == [step.chance for step in sparse.path_[1:]]
+
+
+def test_a_killed_run_goes_on_to_the_same(tmp_path: Path) -> None:
+    X, y = planted()
+    whole = NeuralGreedyPursuit(stop="auto", **QUICK).fit(X, y)
+    file = tmp_path / "checkpoint"
+    settings = {**QUICK, "stop": "auto", "checkpoint": file}
+    NeuralGreedyPursuit(**settings, callback=lambda step: step.n_selected == 1).fit(X, y)
+    resumed = NeuralGreedyPursuit(**settings).fit(X, y)
+    assert [step.chance for step in resumed.path_[1:]] == [step.chance for step in whole.path_[1:]]
+
+
+def test_it_is_written_down(tmp_path: Path) -> None:
+    X, y = planted()
+    selector = NeuralGreedyPursuit(stop="auto", **QUICK).fit(X, y)
+    result = Result.of(selector, X, y)
+    assert json.loads(result.to_json())["path"][0]["chance"] is None
+    assert [step.chance for step in result.steps[1:]] == [step.chance for step in selector.path_[1:]]
+    selector.save(tmp_path / "saved")
+    loaded = NeuralGreedyPursuit.load(tmp_path / "saved")
+    assert [step.chance for step in loaded.path_[1:]] == [step.chance for step in selector.path_[1:]]
+
+
+def test_an_estimate_counts_the_draws() -> None:
+    X, y = planted()
+    plain, auto = (NeuralGreedyPursuit(stop=stop, **QUICK).estimate(X, y) for stop in (None, "auto"))
+    assert auto.n_fits == (1 + chance.FEWEST_DRAWS) * plain.n_fits
+
+
+@pytest.mark.parametrize(
+    ("level", "message"), [(0, "level=0 must be"), (1.5, "level=1.5 is no probability"), ("x", "level='x'")]
+)
+def test_levels_that_are_none(level: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        BeyondChance(level)
+
+
+def test_a_rule_beside_others() -> None:
+    X, y = planted()
+    rule = FirstOf([MaxFeatures(5), BeyondChance(level=0.3)])
+    assert np.isfinite(NeuralGreedyPursuit(stop=rule, **QUICK).fit(X, y).path_[1].chance)
