@@ -245,3 +245,17 @@ def test_estimates_are_held_against_fits(
     assert all(row["measured"]["seconds"] > 0 and row["ratio"]["mb"] > 0 for row in found["settings"])
     ratios = [{"ratio": {"seconds": ratio}} for ratio in (0.4, 0.5, 1.0, 2.0, 2.1)]
     assert estimates.within(ratios, "seconds") == 3
+
+
+def test_stopping_counts_what_was_selected(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    stopping, file = importlib.import_module("benchmarks.stopping"), tmp_path / "stopping.json"
+    monkeypatch.setattr(stopping, "N_COLUMNS", 8)
+    stopping.main(["--runs", "2", "--jobs", "1", "--designs", "no signal", "artificial, J=150", "--json", str(file)])
+    found = json.loads(file.read_text())["designs"]
+    assert found["no signal"]["nothing_selected"] == sum(not run["order"] for run in found["no signal"]["runs"])
+    assert found["artificial, J=150"]["nothing_selected"] == 0
+    assert all(each["times_a_plain_run"] >= 7 for each in found.values())
+    assert "times a plain run" in capsys.readouterr().out
