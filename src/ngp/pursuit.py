@@ -185,13 +185,8 @@ def pursue(
                 return _path(steps, stop)
             if observer:
                 observer.begin()
-            begin, selected = perf_counter(), np.concatenate([step.columns for step in steps])
-            step = _next(problem, scorer_at(scorer, len(steps)), screening, steps, candidates, predictor)
-            if chance:
-                found = chance.verdict(problem, selected, len(steps), step.before, step.loss)
-                n_fits, seconds = step.n_fits * (1 + found.n_draws), perf_counter() - begin
-                step = replace(step, chance=found.probability, n_fits=n_fits, seconds=seconds)
-            steps.append(step)
+            now = scorer_at(scorer, len(steps))
+            steps.append(_next(problem, now, screening, steps, candidates, predictor, chance))
             if observer and observer.end(steps):
                 return _path(steps, _asked_to_stop(steps))
     except _Diverged:
@@ -252,6 +247,7 @@ def _next(
     steps: Sequence[Step],
     candidates: Candidates,
     predictor: str,
+    chance: Chance | None,
 ) -> Step:
     """Score every candidate, or those that promise most, and add the best one."""
     begin = perf_counter()
@@ -263,6 +259,9 @@ def _next(
         raise _Diverged
     best, second = choose(losses, before, candidates.costs(problem))
     step = _addition(steps[-1], before, problem.groups, candidates, losses, best, second)
+    if chance:
+        found = chance.verdict(problem, selected, len(steps), before, step.loss)
+        step = replace(step, chance=found.probability, n_fits=step.n_fits * (1 + found.n_draws))
     winner = predictor if losses.predictors is None else str(losses.predictors[best])
     return replace(step, seconds=perf_counter() - begin, predictor=winner)
 
