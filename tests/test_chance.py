@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from ngp.groups import make_groups
 from ngp.predictors import SSFN
 from ngp.problem import Problem, make_problem
 from ngp.result import Result
+from ngp.search import Search
 from ngp.stopping import BeyondChance, FirstOf, MaxFeatures
 
 SELECTED = np.array([4, 1])
@@ -113,8 +115,13 @@ def test_gains_that_are_all_the_same() -> None:
 )
 def test_there_are_as_many_draws_as_it_takes(gain: float, n_draws: int) -> None:
     rng, problem = np.random.default_rng(0), problem_of(correlated())
-    verdict = Chance(lambda *_: float(rng.normal()), 0).verdict(problem, SELECTED, 1, 1.0, 1 - gain)
-    assert verdict.n_draws == n_draws
+
+    class Draws:
+        def best(self, *_: Any) -> Any:
+            return SimpleNamespace(before=1.0, final_loss=1 - float(rng.normal()))
+
+    verdict = Chance(lambda _: cast(Search, Draws()), 0).verdict(problem, SELECTED, 1, 1.0, 1 - gain)
+    assert len(verdict.gains) == n_draws
     assert (verdict.probability < 0.02) == (gain > 1)
 
 

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ngp.groups import make_groups
+from ngp.path import Path, Step
 from ngp.predictors import ColumnSets, Losses
 from ngp.problem import Problem, make_problem
-from ngp.pursuit import Path, Step, pursue
+from ngp.pursuit import pursue
+from ngp.search import Search
 from ngp.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, Plateau, RelativeImprovement, StopRule
 
 N_ROWS, N_FOLDS = 8, 4
@@ -61,7 +63,10 @@ def make_fake(
 
 
 def run(scorer: FakeScorer, rule: StopRule, fixed: Sequence[int] = (), **options: Any) -> Path:
-    return pursue(scorer.problem, scorer, rule, fixed=np.array(fixed, dtype=np.intp), **options)
+    ways = {
+        name: options.pop(name) for name in ("predictor", "screening", "look_ahead", "beam_width") if name in options
+    }
+    return pursue(Search(scorer.problem, scorer, **ways), rule, fixed=np.array(fixed, dtype=np.intp), **options)
 
 
 def random_loss(seed: int, decimals: int = 6) -> Callable[[frozenset[int]], float]:
@@ -333,7 +338,7 @@ def test_each_step_is_reported_once_and_as_it_is_made() -> None:
         def begin(self) -> None:
             begun.append(len(seen))
 
-        def end(self, steps: Sequence[Step]) -> bool:
+        def end(self, steps: Sequence[Step], n_new: int) -> bool:
             seen.append(steps[-1])
             assert len(steps) == len(seen)
             calls_so_far.append(len(scorer.calls))
@@ -356,7 +361,7 @@ class Interrupts:
     def begin(self) -> None:
         pass
 
-    def end(self, steps: Sequence[Step]) -> bool:
+    def end(self, steps: Sequence[Step], n_new: int) -> bool:
         if len(steps) <= self.after:
             return False
         if self.how:

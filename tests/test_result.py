@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold
 
 from ngp import NeuralGreedyPursuit
 from ngp.groups import image_windows
-from ngp.pursuit import Step
+from ngp.path import Step
 from ngp.result import Result
 from ngp.result_schema import check_document, field_names
 from ngp.stopping import Plateau

@@ -41,6 +41,10 @@ class FakeStep:
     fold_weights: npt.NDArray[np.float64] = field(default_factory=two_equal_folds)
     n_fits: int = 10
     seconds: float = 1.0
+    action: str = "add"
+    chance: float = float("nan")
+    ahead: float = float("nan")
+    n_ahead: int = 1
 
 
 def path(losses: Sequence[float], spread: float = 0.0, columns_per_step: int = 1) -> list[FakeStep]:

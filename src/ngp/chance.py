@@ -21,14 +21,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.predictors.base import ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
-from ngp.pursuit import Candidates, choose, score
-from ngp.screening import Screening
+from ngp.search import Search
 from ngp.sources import ColumnSource, in_memory, read_columns
-from ngp.stopping import BeyondChance, FirstOf, StopRule
 
-__all__ = ["Chance", "RedrawnColumns", "Verdict", "best_gain", "needs_chance", "share_taken", "tail_probability"]
+__all__ = ["Chance", "RedrawnColumns", "Verdict", "share_taken", "tail_probability"]
 
 # Draws before anything is said; from so many deviations on, and from such a probability on, no more are asked for.
 FEWEST_DRAWS = 6
@@ -118,36 +115,6 @@ class RedrawnColumns(ColumnSource):
         return redrawn[:, rows]
 
 
-def best_gain(
-    bind: Callable[[Problem], Scorer | ScheduledScorer],
-    screening: Screening | None,
-    problem: Problem,
-    selected: IntArray,
-    step: int,
-) -> float:
-    """Share of the loss that the best candidate of a step takes away, in a problem of its own.
-
-    Parameters
-    ----------
-    bind : callable
-        Makes a scorer for a problem.
-    screening : Screening or None
-        As of `pursue`.
-    problem : Problem
-        The data and the candidates.
-    selected : int array
-        The selected columns.
-    step : int
-        The number of the step.
-    """
-    candidates = Candidates.beside(problem, selected)
-    if screening:
-        candidates = candidates.take(screening.best(problem, selected, candidates.columns, candidates.costs(problem)))
-    before, losses = score(problem, scorer_at(bind(problem), step), selected, candidates.columns)
-    best, _ = choose(losses, before, candidates.costs(problem))
-    return share_taken(before, float(losses.means[best]))
-
-
 def share_taken(before: float, loss: float) -> float:
     """Share of a loss that was taken away; nothing can be taken from none.
 
@@ -159,23 +126,11 @@ def share_taken(before: float, loss: float) -> float:
     return 1 - loss / before if before > 0 else 0.0
 
 
-def needs_chance(rule: StopRule) -> bool:
-    """Whether a rule wants to know how much a step gains by chance.
-
-    Examples
-    --------
-    >>> from ngp.stopping import MaxFeatures, Plateau
-    >>> needs_chance(FirstOf([MaxFeatures(10), BeyondChance()])), needs_chance(Plateau())
-    (True, False)
-    """
-    return isinstance(rule, BeyondChance) or (isinstance(rule, FirstOf) and any(map(needs_chance, rule.rules)))
-
-
 class Verdict(NamedTuple):
-    """A probability, and how many draws it comes from."""
+    """A probability, and the gains by chance that it comes from."""
 
     probability: float
-    n_draws: int
+    gains: FloatArray
 
 
 @dataclass(frozen=True)
@@ -184,16 +139,18 @@ class Chance:
 
     Attributes
     ----------
-    best_gain : callable
-        ``best_gain(problem, selected, step)`` is the relative gain of the best candidate of a step.
+    search : callable
+        Makes, for a problem, the `Search` that finds the best candidate of a step.
     seed : int
         Of the draws.
     """
 
-    best_gain: Callable[[Problem, IntArray, int], float]
+    search: Callable[[Problem], Search]
     seed: int
 
-    def verdict(self, problem: Problem, selected: IntArray, step: int, before: float, loss: float) -> Verdict:
+    def verdict(
+        self, problem: Problem, selected: IntArray, step: int, before: float, loss: float, n_ahead: int = 1
+    ) -> Verdict:
         """Probability of at least such a gain, if no candidate knew anything that the selection doesn't know.
 
         As many draws are made as it takes to be clear about it.
@@ -208,6 +165,8 @@ class Chance:
             Its number.
         before, loss : float
             The losses before and after it.
+        n_ahead : int
+            How many groups were added in mind for the loss after it.
         """
         gain = share_taken(before, loss)
         gains: list[float] = []
@@ -215,12 +174,13 @@ class Chance:
             redrawn = RedrawnColumns(problem, selected, (self.seed, step, len(gains)))
             small = 8 * problem.n_samples * problem.n_columns <= KEPT_BYTES
             X = in_memory(redrawn) if small else redrawn  # the same numbers
-            gains.append(self.best_gain(replace(problem, X=X), selected, step))
+            found = self.search(replace(problem, X=X)).best(selected, step, n_ahead)
+            gains.append(share_taken(found.before, found.final_loss))
             if len(gains) < FEWEST_DRAWS:
                 continue
             deviations, probability = tail_probability(np.array(gains), gain)
             if deviations > CLEAR_DEVIATIONS or probability > CLEAR_PROBABILITY or len(gains) == MOST_DRAWS:
-                return Verdict(probability, len(gains))
+                return Verdict(probability, np.array(gains))
 
 
 def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:

@@ -21,15 +21,15 @@ import numpy as np
 from ngp import words
 from ngp._types import AnyArray
 from ngp.files import write_whole
+from ngp.path import Step
 from ngp.problem import Problem
-from ngp.pursuit import Step
 from ngp.sources import ColumnSource, read_columns
 
 __all__ = ["Checkpoint", "CheckpointError", "identity_of"]
 
 FORMAT = "ngp-checkpoint/1"
-NUMBERS = ("before", "loss", "standard_error", "gain", "runner_up_loss", "seconds", "chance")
-COUNTS = ("n_fits", "n_selected", "n_columns")
+NUMBERS = ("before", "loss", "standard_error", "gain", "runner_up_loss", "seconds", "chance", "ahead")
+COUNTS = ("n_fits", "n_selected", "n_columns", "n_ahead")
 ARRAYS = ("fold_losses", "fold_weights", "losses")
 # What is known by a hash, or by a seed that nobody gave.
 UNTOLD = ("X", "y", "sample_weight", "validation rows", "groups", "fixed", "random_state")
@@ -207,7 +207,9 @@ def steps_as_arrays(steps: Sequence[Step]) -> dict[str, AnyArray]:
     """
     columns = [step.columns for step in steps]
     texts = [{"action": step.action, "name": step.name, "predictor": step.predictor} for step in steps]
-    groups = [[-1 if group is None else group for group in (step.group, step.runner_up)] for step in steps]
+    groups = [
+        [-1 if group is None else group for group in (step.group, step.runner_up, step.dropped)] for step in steps
+    ]
     return {
         "texts": _as_bytes(texts),
         "kept": np.array([step.kept for step in steps]),
@@ -232,12 +234,13 @@ def steps_from_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Step, ...]:
     texts, bounds = _from_bytes(arrays["texts"]), values["bounds"]
     steps = []
     for i, text in enumerate(texts):
-        group, runner_up = (None if each < 0 else int(each) for each in values["groups"][i])
+        group, runner_up, dropped = (None if each < 0 else int(each) for each in values["groups"][i])
         steps.append(
             Step(
                 **text,
                 group=group,
                 runner_up=runner_up,
+                dropped=dropped,
                 columns=values["columns"][bounds[i] : bounds[i + 1]].astype(np.intp),
                 kept=bool(values["kept"][i]),
                 **dict(zip(NUMBERS, values["numbers"][i].tolist(), strict=True)),

@@ -25,7 +25,7 @@ from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.files import markdown_table, write_whole
 from ngp.groups import image_windows
-from ngp.pursuit import Step
+from ngp.path import Step
 from ngp.report import plot_path, write_report
 from ngp.result import Result
 

@@ -15,13 +15,15 @@ from threadpoolctl import threadpool_limits
 
 from ngp._types import IntArray
 from ngp.calibration import look_at_columns, watched_memory
-from ngp.chance import FEWEST_DRAWS, needs_chance
+from ngp.chance import FEWEST_DRAWS
 from ngp.compute.parallel import keep_workers
+from ngp.path import Step
 from ngp.preparation import prepare, stop_rule
 from ngp.problem import Problem
-from ngp.pursuit import Candidates, Step
 from ngp.rehearsal import Rehearsal
+from ngp.rule_parts import needs_chance
 from ngp.screening import Screening, n_scored
+from ngp.search import Candidates
 from ngp.stopping import Stop, StopRule
 from ngp.training_data import check_columns
 from ngp.words import counted, duration

@@ -15,6 +15,7 @@ from sklearn.metrics import confusion_matrix, r2_score
 from ngp import words
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.groups import Groups
+from ngp.path import additions
 from ngp.sources import as_columns, in_memory
 
 __all__ = [
@@ -113,7 +114,7 @@ def answer(selector: Any) -> dict[str, Any]:
     kept = [step for step in steps if step.kept]
     origin = _origin(selector)
     ranking: list[int | None] = [None] * selector.n_features_in_
-    for rank, step in enumerate(kept[1:], 1):
+    for rank, step in enumerate(additions(steps), 1):
         for column in np.unique(origin[step.columns]):
             ranking[column] = rank
     start = None if len(steps[0].columns) else steps[0].loss
@@ -155,9 +156,8 @@ def correlations(selector: Any, X: Any) -> list[dict[str, Any]]:
     if blocks is not None:
         candidates = candidates.expand(blocks)
     taken = np.zeros(data.shape[1], dtype=bool)
-    for step in selector.path_:
-        if step.kept:
-            taken[step.columns] = True
+    for step in (selector.path_[0], *additions(selector.path_)):
+        taken[step.columns] = True
     order = selector.order_.tolist()
     if not order:
         return []
@@ -197,7 +197,7 @@ def image(selector: Any, X: Any, shape: Sequence[int] | None) -> dict[str, Any] 
             "give (rows, cols) or (rows, cols, channels) whose product is that number."
         )
     ranks = np.full(selector.n_features_in_, -1)
-    for rank, step in enumerate(step for step in selector.path_ if step.kept):
+    for rank, step in enumerate((selector.path_[0], *additions(selector.path_))):
         ranks[step.columns] = rank
     mean = np.asarray(in_memory(selector.encoder_.transform(as_columns(X))), dtype=np.float64).mean(axis=0)
     pixels = (sizes[0], sizes[1], -1)

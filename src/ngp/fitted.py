@@ -16,8 +16,8 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 from ngp._types import AnyArray, FloatArray
 from ngp.columns import briefly_refused_gaps
 from ngp.losses import labels, probabilities
+from ngp.path import Path
 from ngp.problem import Problem
-from ngp.pursuit import Path
 from ngp.reduction import TableSelector
 
 __all__ = ["FittedSelector"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ngp.checkpoint import Checkpoint
-from ngp.pursuit import Step
+from ngp.path import Step
 
 __all__ = ["Monitor", "step_line"]
 
@@ -52,15 +52,16 @@ class Monitor:
         """Tell scikit-learn's callbacks that a step begins."""
         self._task = self._context.subcontext(task_name="step").call_on_fit_task_begin(estimator=self._estimator)
 
-    def end(self, steps: Sequence[Step]) -> bool:
+    def end(self, steps: Sequence[Step], n_new: int) -> bool:
         """Save the steps, tell all who listen, and say whether a callback wants to stop."""
-        step = steps[-1]
         if self._checkpoint:
             Checkpoint(self._identity, self._seed, steps).write(self._checkpoint)
-        logger.info(step_line(step))
-        if self._estimator.verbose:
-            print(f"[ngp] {step_line(step)}")
-        stop = bool(self._estimator.callback(step)) if self._estimator.callback else False
+        stop = False
+        for step in steps[-n_new:]:
+            logger.info(step_line(step))
+            if self._estimator.verbose:
+                print(f"[ngp] {step_line(step)}")
+            stop |= bool(self._estimator.callback(step)) if self._estimator.callback else False
         if self._task is None:  # the start is no task of its own
             return stop
         made = tuple(steps)
@@ -79,6 +80,6 @@ def step_line(step: Step) -> str:
     step : Step
         The step.
     """
-    what = f"add {step.name}" if step.action == "add" else "start"
+    what = f"{step.action} {step.name}".strip()
     error = f" ± {step.standard_error:.2g}" if step.standard_error == step.standard_error else ""
     return f"{step.n_selected:4d}  {what:<24} loss {step.loss:.6g}{error}  {step.seconds:.1f} s"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,14 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from ngp._types import IntArray
-from ngp.chance import Chance, best_gain
+from ngp.chance import Chance
 from ngp.columns import column_numbers
 from ngp.groups import make_groups
 from ngp.predictors.base import Predictor, ScheduledScorer, Scorer
-from ngp.predictors.committee import Committee, Schedule, check_loss
+from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
 from ngp.predictors.resolve import resolve_predictor
 from ngp.problem import Problem, make_problem
 from ngp.screening import Screening
+from ngp.search import Search
 from ngp.stopping import (
     DEFAULT_TOL,
     BeyondChance,
@@ -79,21 +79,32 @@ class Prepared(NamedTuple):
             device=selector.device,
         )
 
-    def chance(self, selector: NeuralGreedyPursuit, screening: Screening | None) -> Chance:
+    def search(self, selector: NeuralGreedyPursuit) -> Search:
+        """What finds the best candidate of a step.
+
+        Parameters
+        ----------
+        selector : NeuralGreedyPursuit
+            Says how, where and in which precision.
+        """
+        return Search(
+            self.problem,
+            self.bind(selector),
+            None if selector.screen is None else Screening(selector.screen, self.seed, selector.n_jobs),
+            look_ahead=selector.look_ahead,
+            beam_width=selector.beam_width,
+            predictor=predictor_names([self.predictor])[0],
+        )
+
+    def chance(self, selector: NeuralGreedyPursuit) -> Chance:
         """What says how much a step gains by chance.
 
         Parameters
         ----------
         selector : NeuralGreedyPursuit
-            Says where and in which precision.
-        screening : Screening or None
-            What screens.
+            Says how, where and in which precision.
         """
-
-        def bind(problem: Problem) -> Scorer | ScheduledScorer:
-            return self._replace(problem=problem).bind(selector)
-
-        return Chance(partial(best_gain, bind, screening), self.seed)
+        return Chance(lambda problem: self._replace(problem=problem).search(selector), self.seed)
 
 
 def prepare(

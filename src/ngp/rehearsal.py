@@ -15,8 +15,8 @@ from ngp._types import IntArray
 from ngp.calibration import Cost, clock, runs, settled_clock, timed, traced_bytes
 from ngp.predictors.base import ColumnSets, ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
-from ngp.pursuit import Candidates
 from ngp.screening import Screening
+from ngp.search import Candidates
 
 __all__ = ["Rehearsal"]
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ngp import findings
 from ngp.asking import asked
 from ngp.files import write_whole
-from ngp.pursuit import Step
+from ngp.path import Step
 from ngp.result_schema import NAME, VERSION, check_document
 
 __all__ = ["Result"]
@@ -172,7 +172,7 @@ def _refuse_constant(constant: str) -> None:
 
 
 def _step(values: dict[str, Any]) -> Step:
-    numbers = ("before", "loss", "standard_error", "gain", "runner_up_loss", "chance")
+    numbers = ("before", "loss", "standard_error", "gain", "runner_up_loss", "chance", "ahead")
     lists = ("fold_losses", "fold_weights", "losses")
     known = {field.name: values[field.name] for field in fields(Step)}
     known |= {name: WITHOUT_NUMBER if values[name] is None else float(values[name]) for name in numbers}

@@ -82,6 +82,9 @@ SCHEMA: dict[str, Any] = {
             "predictor": TEXT,
             "kept": FLAG,
             "chance": MAYBE_NUMBER,
+            "dropped": MAYBE_WHOLE,
+            "ahead": MAYBE_NUMBER,
+            "n_ahead": WHOLE,
         }
     ],
     "correlations": [{"group": WHOLE, "others": [{"group": WHOLE, "correlation": NUMBER}]}],
@@ -178,7 +181,8 @@ def _check_numbers(document: dict[str, Any]) -> None:
         _require(len(values) == length, where, f"a list of length {length}")
     used = [*document["answer"]["order"], *(item["group"] for item in document["correlations"])]
     used += [other["group"] for item in document["correlations"] for other in item["others"]]
-    used += [group for step in path for group in (step["group"], step["runner_up"]) if group is not None]
+    named = [step[name] for step in path for name in ("group", "runner_up", "dropped")]
+    used += [group for group in named if group is not None]
     _require(all(0 <= group < n_groups for group in used), "groups.names", "long enough for all groups in use")
     columns = [column for step in path for column in step["columns"]] + features["fixed"]
     columns += [column for members in groups["columns"] for column in members]

@@ -18,21 +18,20 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from ngp.chance import needs_chance
 from ngp.checkpoint import Checkpoint, identity_of
 from ngp.compute.parallel import keep_workers
 from ngp.estimate import Estimate, estimate_fit
 from ngp.fitted import FittedSelector
 from ngp.losses import LOSSES
 from ngp.monitor import Monitor, logger
+from ngp.path import Path, Step, finished
 from ngp.predictors.base import ScheduledScorer, Scorer, scorer_at
-from ngp.predictors.committee import predictor_names
 from ngp.predictors.constant import Constant
 from ngp.predictors.resolve import PREDICTORS
 from ngp.preparation import Prepared, prepare, stop_rule
 from ngp.problem import Problem
-from ngp.pursuit import Path, Step, pursue
-from ngp.screening import Screening
+from ngp.pursuit import pursue
+from ngp.rule_parts import needs_chance
 from ngp.stopping import StopRule
 from ngp.training_data import check_columns
 
@@ -87,6 +86,15 @@ class NeuralGreedyPursuit(FittedSelector):
         loss is one minus the score, or minus the score for the names that begin with "neg".
     task : {"auto", "regression", "classification"}, default="auto"
         What y is. ``"auto"`` takes text, booleans and whole numbers with at most 20 values for classes.
+    floating : bool, default=False
+        Whether to take back wrong picks: after each addition what no longer pays is dropped, and in the end features
+        are exchanged, one for one, until no exchange lowers the loss (see `ngp.floating`).
+    look_ahead : int, default=1
+        How many features are added in mind to find the best one to begin with: with 2, pairs are scored, so that
+        features that only work together are found. At most 5 (see `ngp.looking_ahead`).
+    beam_width : int or None, default=None
+        For `look_ahead`: how many of the best smaller sets are extended by all candidates. None tries all sets, or
+        as many as 50,000 trainings a step allow.
     screen : int, "auto" or None, default=None
         For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
@@ -176,6 +184,9 @@ class NeuralGreedyPursuit(FittedSelector):
         "loss": [StrOptions({"auto", *LOSSES})],
         "scoring": [str, callable, None],
         "task": [StrOptions({"auto", "regression", "classification"})],
+        "floating": ["boolean"],
+        "look_ahead": [Interval(Integral, 1, 5, closed="both")],
+        "beam_width": [Interval(Integral, 1, None, closed="left"), None],
         "screen": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "max_fits": [Interval(Integral, 1, None, closed="left"), None],
@@ -202,6 +213,9 @@ class NeuralGreedyPursuit(FittedSelector):
         loss: str = "auto",
         scoring: str | Callable[..., float] | None = None,
         task: str = "auto",
+        floating: bool = False,
+        look_ahead: int = 1,
+        beam_width: int | None = None,
         screen: int | Literal["auto"] | None = None,
         max_time: float | None = None,
         max_fits: int | None = None,
@@ -224,6 +238,9 @@ class NeuralGreedyPursuit(FittedSelector):
         self.loss = loss
         self.scoring = scoring
         self.task = task
+        self.floating = floating
+        self.look_ahead = look_ahead
+        self.beam_width = beam_width
         self.screen = screen
         self.max_time = max_time
         self.max_fits = max_fits
@@ -296,8 +313,8 @@ class NeuralGreedyPursuit(FittedSelector):
         return None if self.checkpoint is None else FilePath(self.checkpoint)
 
     def _select(self, prepared: Prepared, saved: Checkpoint | None) -> None:
-        problem, predictor, fixed, seed = prepared
-        scorer, rule = prepared.bind(self), stop_rule(self, problem, fixed)
+        problem, _, fixed, seed = prepared
+        search, rule = prepared.search(self), stop_rule(self, problem, fixed)
         file, identity = self._checkpoint_path, {}
         if file:
             identity = identity_of(problem, fixed, {**self._defining_parameters(), "random_state": seed})
@@ -305,21 +322,18 @@ class NeuralGreedyPursuit(FittedSelector):
             saved.check(file, identity)
             logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
         context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
-        attributes = partial(self._attributes_after, problem, scorer)
-        screening = None if self.screen is None else Screening(self.screen, seed, self.n_jobs)
+        attributes = partial(self._attributes_after, problem, search.scorer)
         path = pursue(
-            problem,
-            scorer,
+            search,
             rule,
             fixed=fixed,
             n_fixed=len(self.fixed_),
-            predictor=predictor_names([predictor])[0],
-            screening=screening,
-            chance=prepared.chance(self, screening) if needs_chance(rule) else None,
+            floating=self.floating,
+            chance=prepared.chance(self) if needs_chance(rule) else None,
             made=saved.steps if saved else (),
             observer=Monitor(self, context, attributes, file, identity, seed),
         )
-        self._finish(problem, scorer, path)
+        self._finish(problem, search.scorer, path)
         context.call_on_fit_task_end(estimator=self)
 
     def _defining_parameters(self) -> dict[str, Any]:
@@ -340,5 +354,5 @@ class NeuralGreedyPursuit(FittedSelector):
     ) -> dict[str, Any]:
         """Fitted attributes, as if the pursuit had ended with some steps."""
         ended = copy(self)
-        ended._finish(problem, scorer, Path(tuple(steps), "the pursuit goes on", partial=True))
+        ended._finish(problem, scorer, finished(steps, "the pursuit goes on", partial=True))
         return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}

@@ -45,6 +45,10 @@ class StepLike(Protocol):
     """What a stop rule reads of a step."""
 
     @property
+    def action(self) -> str:
+        """Whether it was an addition ("add") or something else."""
+
+    @property
     def before(self) -> float:
         """Validation loss of the selection before the step, comparable with `loss`; unused at the start."""
 
@@ -79,6 +83,14 @@ class StepLike(Protocol):
     @property
     def chance(self) -> float:
         """Probability of a gain as large by chance."""
+
+    @property
+    def ahead(self) -> float:
+        """Loss that looking ahead has found; NaN where nobody looked."""
+
+    @property
+    def n_ahead(self) -> int:
+        """Number of additions, this one among them, that lead to it."""
 
 
 @dataclass(frozen=True)
@@ -164,9 +176,10 @@ class RelativeImprovement:
 
     A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the loss
     before it (of the last selection that paid, carried along over steps that did not: small gains may add up to one
-    that pays). After `patience` successive steps that did not pay, the pursuit stops and they are taken back. With
-    ``tol=0`` any improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can
-    improve on it.
+    that pays). After `patience` successive steps that did not pay, the pursuit stops and they are taken back; where
+    looking ahead saw that steps to come will pay, as many as it saw may be made first. With ``tol=0`` any improvement
+    pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve on it. To drop or to
+    exchange a feature needn't pay.
 
     Parameters
     ----------
@@ -188,17 +201,23 @@ class RelativeImprovement:
         if steps[0].loss == 0:
             return Stop(LOSS_IS_ZERO, 0)
         paid, ratio = 0, 1.0  # how many times larger the loss was at the last step that paid
+        allowed = self.patience
         for k, step in enumerate(steps[1:], 1):
             if step.loss == 0:
                 return Stop(LOSS_IS_ZERO, k)
+            if paid == k - 1 and step.n_ahead > 1 and (step.ahead == 0 or self._pays(step.before / step.ahead)):
+                allowed = max(allowed, step.n_ahead)
             ratio *= step.before / step.loss
-            if ratio > 1 and ratio - 1 >= self.tol:
-                paid, ratio = k, 1.0
+            if self._pays(ratio) or step.action == "swap" or (step.action == "drop" and paid == k - 1):
+                paid, ratio, allowed = k, 1.0, self.patience
         unpaid = len(steps) - 1 - paid
-        if unpaid >= self.patience or (exhausted and unpaid > 0):
+        if unpaid >= allowed or (exhausted and unpaid > 0):
             improvement_asked = f"relative improvement of at least {self.tol:g}" if self.tol else "improvement"
             return Stop(f"no {improvement_asked} of the loss in {counted(unpaid, 'step')}", paid)
         return None
+
+    def _pays(self, ratio: float) -> bool:
+        return ratio > 1 and ratio - 1 >= self.tol
 
 
 @dataclass(frozen=True)
@@ -264,7 +283,7 @@ class BeyondChance:
     def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
         """Stop at the first step whose gain may be chance, and take it back."""
         for k, step in enumerate(steps[1:]):
-            if not step.chance <= self.level:
+            if step.action == "add" and not step.chance <= self.level:
                 return Stop(f"a gain as in the last step comes by chance with probability {step.chance:.2g}", k)
         return None
 

@@ -15,13 +15,15 @@ from sklearn.linear_model import Ridge
 
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
+from ngp.path import Path
 from ngp.predictors.base import ColumnSets, Losses, scorer_at
 from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
 from ngp.predictors.estimator import EstimatorPredictor
 from ngp.predictors.mlp import MLP
 from ngp.predictors.ssfn import SSFN
 from ngp.problem import Problem, make_problem
-from ngp.pursuit import Path, pursue
+from ngp.pursuit import pursue
+from ngp.search import Search
 from ngp.stopping import MaxFeatures, StopRule
 
 NOTHING = np.zeros(0, dtype=np.intp)
@@ -210,7 +212,7 @@ def test_real_members() -> None:
 def run(predictor: Any, rule: StopRule, fixed: tuple[int, ...] = (), name: str = "") -> Path:
     problem = make_case()
     scorer = predictor.bind(problem, **CONDITIONS)
-    return pursue(problem, scorer, rule, fixed=np.array(fixed, dtype=np.intp), predictor=name)
+    return pursue(Search(problem, scorer, predictor=name), rule, fixed=np.array(fixed, dtype=np.intp))
 
 
 def test_every_step_says_who_predicted() -> None:
@@ -285,4 +287,4 @@ def test_a_later_predictor_that_cannot_score_the_loss_is_named() -> None:
     schedule = Schedule(lambda step: plain if step == 2 else Fake("any", lambda columns: 1.0))
     scorer = schedule.bind(problem := make_case("hinge"), **CONDITIONS)
     with pytest.raises(ValueError, match="loss='hinge' can't be scored by plain: use one of squared_error"):
-        pursue(problem, scorer, MaxFeatures(2), fixed=NOTHING)
+        pursue(Search(problem, scorer), MaxFeatures(2), fixed=NOTHING)

@@ -46,6 +46,7 @@ from ngp.predictors.base import ColumnSets
 from ngp.predictors.estimator import EstimatorPredictor, EstimatorScorer
 from ngp.problem import Problem, make_problem
 from ngp.pursuit import pursue
+from ngp.search import Search
 from ngp.stopping import MaxFeatures
 
 N_ROWS, N_COLUMNS = 48, 7
@@ -371,7 +372,7 @@ def test_the_same_picks_for_every_number_of_jobs_and_backend(estimator: Any) -> 
     problem = make_case()
 
     def picks(n_jobs: int | None) -> tuple[list[int], list[float]]:
-        path = pursue(problem, bind(estimator, problem, n_jobs), MaxFeatures(3), fixed=NOTHING)
+        path = pursue(Search(problem, bind(estimator, problem, n_jobs)), MaxFeatures(3), fixed=NOTHING)
         return path.columns.tolist(), [step.loss for step in path.steps]
 
     expected = picks(None)
@@ -639,7 +640,7 @@ def test_picks_are_those_of_scikit_learns_forward_selection(estimator: Any, kind
     X, y = make_data(kind)
     cv = KFold(4, shuffle=True, random_state=1)
     problem = make_case(kind, cv=cv, scoring=scoring)
-    path = pursue(problem, bind(estimator, problem), MaxFeatures(4), fixed=NOTHING)
+    path = pursue(Search(problem, bind(estimator, problem)), MaxFeatures(4), fixed=NOTHING)
     for number in range(1, 5):
         theirs = SequentialFeatureSelector(estimator, n_features_to_select=number, scoring=scoring, cv=cv).fit(X, y)
         assert set(path.columns[:number]) == set(theirs.get_support(indices=True))
@@ -649,7 +650,7 @@ def test_picks_by_accuracy_are_those_of_scikit_learn() -> None:
     X, y = make_data("classes", n_rows=300)
     cv = KFold(4)
     problem = make_problem(X, y, groups=make_groups(None, N_COLUMNS), cv=cv, scoring="accuracy")
-    path = pursue(problem, bind(SVC(), problem), MaxFeatures(3), fixed=NOTHING)
+    path = pursue(Search(problem, bind(SVC(), problem)), MaxFeatures(3), fixed=NOTHING)
     for number in range(1, 4):
         theirs = SequentialFeatureSelector(SVC(), n_features_to_select=number, scoring="accuracy", cv=cv).fit(X, y)
         assert set(path.columns[:number]) == set(theirs.get_support(indices=True))

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_ohm
-from ngp.pursuit import Path, Step
+from ngp.path import Path, Step
 from ngp.report import plot_path
 from ngp.report.plots import MOST_LABELS
 

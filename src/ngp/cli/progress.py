@@ -15,7 +15,7 @@ from ngp.words import duration, with_error
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ngp.pursuit import Step
+    from ngp.path import Step
 
 __all__ = ["Progress"]
 

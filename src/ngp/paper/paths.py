@@ -12,8 +12,8 @@ from ngp._types import IntArray
 from ngp.baselines.downstream import PredictorEstimator
 from ngp.metrics import normalized_mean_error_db
 from ngp.paper.regression import Split
+from ngp.path import Step
 from ngp.predictors import SSFN
-from ngp.pursuit import Step
 from ngp.report.style import clean
 from ngp.stopping import StopRule
 

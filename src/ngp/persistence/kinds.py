@@ -24,6 +24,7 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.columns import ColumnEncoder
 from ngp.compute.layers import Network
 from ngp.groups import Groups, _Computed, make_groups
+from ngp.path import Step
 from ngp.persistence.modules import network_fields, network_predictor
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.cnn import CNN, SeenPixels
@@ -37,7 +38,6 @@ from ngp.predictors.networks import NetworkPredictor
 from ngp.predictors.scaling import ScaledColumns
 from ngp.predictors.ssfn import SSFN
 from ngp.predictors.ssfn_scorer import SSFNPredictor
-from ngp.pursuit import Step
 from ngp.stopping import (
     BeyondChance,
     FirstOf,

@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 import ngp
 from ngp.files import write_whole
 from ngp.groups import make_groups
+from ngp.path import Step
 from ngp.persistence.values import CannotSave, Reader, Writer
 from ngp.predictors.estimator import FittedEstimator
-from ngp.pursuit import Step
 from ngp.selector import NeuralGreedyPursuit
 
 __all__ = ["load", "save"]
@@ -213,7 +213,9 @@ def _fits(step: Any, n_groups: int, n_columns: int) -> bool:
         and step.losses.shape == (n_groups,)
         and step.fold_losses.shape == step.fold_weights.shape == (len(step.fold_weights),)
         and _are_numbers(step.columns, n_columns)
-        and (step.action == "start" or step.group in range(n_groups))
+        and (step.action in ("start", "drop")) == (step.group is None)
+        and (step.action in ("drop", "swap")) == (step.dropped is not None)
+        and all(group is None or group in range(n_groups) for group in (step.group, step.dropped))
     )
 
 

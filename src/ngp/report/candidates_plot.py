@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ngp._types import FloatArray, IntArray
-from ngp.pursuit import Step
+from ngp.path import Step
 from ngp.report.sources import names_of, steps_of
 from ngp.report.style import GREY, NARROW, figure_width, new_axes, shown_name
 

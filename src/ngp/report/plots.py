@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ngp._types import FloatArray
-from ngp.pursuit import Step
+from ngp.path import Step
 from ngp.report.sources import steps_of
 from ngp.report.style import COLOURS, GREY, NARROW, figure_width, new_axes, shown_name
 
