@@ -271,11 +271,15 @@ class Regrowth:
             self.steps.append(step)
 
     def is_better(self) -> bool:
-        """Whether the loss is lower, and by enough if there are more features."""
+        """Whether the loss is lower, and by enough if there are more features; as many may not cost more."""
         loss = float(_finite(self._losses(self.steps))[0])
-        more = self.steps[-1].n_selected > self.steps[self.n_made - 1].n_selected
         self.n_fits += 1
-        return self.bar.is_met(self.target, loss) if more else loss < self.target
+        if self.steps[-1].n_selected > self.steps[self.n_made - 1].n_selected:
+            return self.bar.is_met(self.target, loss)
+        return loss < self.target and self._cost(self.steps) <= self._cost(self.steps[: self.n_made])
+
+    def _cost(self, steps: Sequence[Step]) -> float:
+        return float(sum(self.search.problem.groups.costs[group] for group in chosen(steps) if group is not None))
 
     def _losses(self, steps: Sequence[Step]) -> Losses:
         columns = np.sort(np.concatenate(list(chosen(steps).values())))

@@ -122,7 +122,7 @@ class _Pursuit:
         while True:
             if stop := self._stop():
                 steps[:] = _taken_back(steps, stop.keep)
-                if not self.floating or stop.partial:
+                if not self.floating or stop.partial or self._is_back():
                     return finished(steps, stop.reason, stop.partial)
                 if stop_now := spent_budget(self.rule, steps):
                     return finished(steps, stop_now.reason, partial=True)
@@ -134,6 +134,12 @@ class _Pursuit:
             steps.extend(new)
             if self.observer and self.observer.end(steps, len(new)):
                 return finished(steps, ASKED_TO_STOP, partial=True)
+
+    def _is_back(self) -> bool:
+        """Whether the selection is one that was exchanged before."""
+        steps = self.standing
+        before = [chosen(steps[:number]).keys() for number, step in enumerate(steps) if step.action == "swap"]
+        return chosen(steps).keys() in before
 
     def _stop(self) -> Stop | None:
         """What ends the additions: the rule, or the lack of candidates."""
@@ -200,9 +206,10 @@ class _Pursuit:
 
 
 def _taken_back(steps: Sequence[Step], keep: int) -> list[Step]:
-    """The same steps, of which only so many that stood before are left standing."""
+    """The same steps, of which only so many that stood before are left standing; but no exchange is taken back."""
     standing = [number for number, step in enumerate(steps) if step.kept]
-    return [replace(step, kept=step.kept and number <= standing[keep]) for number, step in enumerate(steps)]
+    last = max([standing[keep], *(number for number in standing if steps[number].action == "swap")])
+    return [replace(step, kept=step.kept and number <= last) for number, step in enumerate(steps)]
 
 
 def _start(search: Search, fixed: IntArray, n_fixed: int) -> Step:

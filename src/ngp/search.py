@@ -66,6 +66,10 @@ class Search:
         candidates = Candidates.beside(problem, selected)
         if without:
             candidates = candidates.take(np.flatnonzero(~np.isin(candidates.names, list(without))))
+        if not len(candidates.names):
+            return Found(
+                candidates, inf, Losses(np.empty((0, len(problem.part_weights))), problem.part_weights), 0, None, 0
+            )
         depth = min(self.look_ahead, len(candidates.names), self.look_ahead if room is None else max(1, room))
         if self.screening and depth == 1:  # else sets are screened, of which there are more
             costs = candidates.costs(problem)
@@ -145,7 +149,7 @@ class Found(NamedTuple):
 
     @property
     def diverged(self) -> bool:
-        """Whether no candidate has a finite loss."""
+        """Whether no candidate has a finite loss, or there is none."""
         return not np.isfinite(self.losses.means).any()
 
     @property
