@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.predictors.base import ColumnSets, scorer_at
 from ngp.problem import Problem
 from ngp.search import Search
 from ngp.sources import ColumnSource, in_memory, read_columns
@@ -32,6 +33,8 @@ FEWEST_DRAWS = 6
 CLEAR_DEVIATIONS = 8.0
 CLEAR_PROBABILITY = 0.2
 MOST_DRAWS = 40
+# Draws of a selected group, to see whether it still pays: each is one training.
+OWN_DRAWS = 20
 # Columns that take no more bytes are drawn once and kept, others whenever they are read.
 KEPT_BYTES = 2**28
 # Variance of a combination of selected columns, relative to the largest, that is taken for rounding.
@@ -181,6 +184,32 @@ class Chance:
             deviations, probability = tail_probability(np.array(gains), gain)
             if deviations > CLEAR_DEVIATIONS or probability > CLEAR_PROBABILITY or len(gains) == MOST_DRAWS:
                 return Verdict(probability, np.array(gains))
+
+    def still_pays(
+        self, problem: Problem, rest: IntArray, own: IntArray, step: int, without: float, together: float
+    ) -> float:
+        """Probability that a selected group lowers the loss so much by chance, if it knew no more than the rest.
+
+        The columns of the group alone are drawn anew, given the rest.
+
+        Parameters
+        ----------
+        problem : Problem
+            The real data.
+        rest, own : int array
+            The selected columns without the group, and its own.
+        step : int
+            The number of the step.
+        without, together : float
+            The losses without it and with it.
+        """
+        selections = ColumnSets.of([np.sort(np.concatenate([rest, own]))])
+        gains = []
+        for draw in range(OWN_DRAWS):
+            redrawn = RedrawnColumns(problem, rest, (self.seed, step, MOST_DRAWS + draw))
+            scorer = scorer_at(self.search(replace(problem, X=redrawn)).scorer, step)
+            gains.append(share_taken(without, float(scorer.add_losses(rest[:0], selections).means[0])))
+        return tail_probability(np.array(gains), share_taken(without, together))[1]
 
 
 def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:

@@ -12,22 +12,22 @@ the order in which the parts came in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf, nan
+from math import nan
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
 from ngp._types import FloatArray, IntArray
-from ngp.chance import CLEAR_PROBABILITY, share_taken, tail_probability
+from ngp.chance import share_taken, tail_probability
 from ngp.path import Step, chosen, scored_step
 from ngp.predictors.base import ColumnSets, Losses, Scorer, drop_losses, scorer_at
 from ngp.problem import Problem
 from ngp.search import Candidates, Search, by_group
 
-__all__ = ["Bar", "Regrowth", "find_drop", "find_regrowth", "find_swap"]
+__all__ = ["Bar", "Pays", "Regrowth", "find_drop", "find_regrowth", "find_swap"]
 
 # How many more groups than were selected may be added to do without one of them.
 MORE_GROWN = 5
@@ -60,17 +60,13 @@ class Bar(NamedTuple):
             return self.chance(without, together) <= self.level
         return without > together and without - together >= self.least_gain * together
 
-    def is_missed(self, without: float, together: float) -> bool:
-        """Whether it clearly doesn't; between this and `is_met`, a group isn't added and isn't dropped."""
-        if self.gains is not None:
-            return self.chance(without, together) > CLEAR_PROBABILITY
-        return not self.is_met(without, together)
+
+ANY_GAIN = Bar(0.0)
+# Whether a selected group still pays, given the steps, the group, and the losses without it and with it.
+Pays = Callable[[Sequence[Step], int, float, float], bool]
 
 
-ANY_GAIN, NONE_IS_MET = Bar(0.0), Bar(inf)
-
-
-def find_drop(search: Search, steps: Sequence[Step], bar: Bar) -> tuple[Step | None, int]:
+def find_drop(search: Search, steps: Sequence[Step], pays: Pays) -> tuple[Step | None, int]:
     """The drop of the group that is worth least, if it no longer pays; else how many selections were scored.
 
     The last group that was added is spared.
@@ -81,8 +77,8 @@ def find_drop(search: Search, steps: Sequence[Step], bar: Bar) -> tuple[Step | N
         Scores selections.
     steps : sequence of Step
         Which led to the selection.
-    bar : Bar
-        What a group must gain to stay.
+    pays : callable
+        Says whether a group pays.
     """
     problem, begin, selected, last = search.problem, perf_counter(), chosen(steps), steps[-1]
     groups = [group for group in _droppable(problem, steps) if group != last.group]
@@ -91,9 +87,9 @@ def find_drop(search: Search, steps: Sequence[Step], bar: Bar) -> tuple[Step | N
     losses = _without_each(search, steps, groups)
     means = _finite(losses)
     weakest, together = int(np.argmin(means[:-1])), float(means[-1])
-    if not bar.is_missed(float(means[weakest]), together):
-        return None, len(means)
     group = groups[weakest]
+    if pays(steps, group, float(means[weakest]), together):
+        return None, len(means)
     step = scored_step(
         losses,
         weakest,
@@ -127,7 +123,7 @@ def find_swap(search: Search, steps: Sequence[Step]) -> tuple[Step | None, int]:
     steps : sequence of Step
         Which led to the selection.
     """
-    begin, groups, n_fits = perf_counter(), _removable(search.problem, steps), 0
+    groups, n_fits = _removable(search.problem, steps), 0
     if len(groups) > 1:
         losses = _without_each(search, steps, groups)
         order = np.argsort(_finite(losses)[:-1], kind="stable")
@@ -136,7 +132,7 @@ def find_swap(search: Search, steps: Sequence[Step]) -> tuple[Step | None, int]:
         step, n_tried = _best_swap(search, steps, group)
         n_fits += n_tried
         if step:
-            return replace(step, n_fits=n_fits, seconds=perf_counter() - begin), 0
+            return replace(step, n_fits=n_fits), 0
     return None, n_fits
 
 
@@ -176,7 +172,9 @@ def _best_swap(search: Search, steps: Sequence[Step], group: int) -> tuple[Step 
     return step, len(losses.parts)
 
 
-def find_regrowth(search: Search, steps: Sequence[Step], bar: Bar, limit: int | None) -> tuple[list[Step], int]:
+def find_regrowth(
+    search: Search, steps: Sequence[Step], bar: Bar, pays: Pays, limit: int | None
+) -> tuple[list[Step], int]:
     """Steps that leave a group out and add others instead, if that is better; else how many selections were scored.
 
     Parameters
@@ -186,19 +184,20 @@ def find_regrowth(search: Search, steps: Sequence[Step], bar: Bar, limit: int | 
     steps : sequence of Step
         Which led to the selection.
     bar : Bar
-        What a group must gain.
+        What a group must gain to be added.
+    pays : callable
+        Says whether a group pays that was added before.
     limit : int, optional
         How many features there may be.
     """
-    n_fits, begin = 0, perf_counter()
+    n_fits = 0
     for group in _droppable(search.problem, steps):
-        trial = Regrowth(replace(search, look_ahead=1), list(steps), group, bar, limit)
+        trial = Regrowth(replace(search, look_ahead=1), list(steps), group, bar, pays, limit)
         found = trial.grow() and trial.trim() and trial.is_better()
         n_fits += trial.n_fits
         if found:
             first, *others = trial.new
-            seconds = perf_counter() - begin - sum(step.seconds for step in others)
-            return [replace(first, n_fits=n_fits - sum(step.n_fits for step in others), seconds=seconds), *others], 0
+            return [replace(first, n_fits=n_fits - sum(step.n_fits for step in others)), *others], 0
     return [], n_fits
 
 
@@ -215,7 +214,9 @@ class Regrowth:
     group : int
         What is left out.
     bar : Bar
-        What a group must gain.
+        What a group must gain to be added.
+    pays : callable
+        Says whether a group pays that was added before.
     limit : int or None
         How many features there may be.
     """
@@ -224,6 +225,7 @@ class Regrowth:
     steps: list[Step]
     group: int
     bar: Bar
+    pays: Pays
     limit: int | None
 
     def __post_init__(self) -> None:
@@ -264,7 +266,7 @@ class Regrowth:
             too_many = self.limit is not None and self.steps[-1].n_selected > self.limit
             if not too_many and self.bar == ANY_GAIN:  # so many are wanted, whether they pay or not
                 return True
-            step, n_tried = find_drop(self.search, self.steps, NONE_IS_MET if too_many else self.bar)
+            step, n_tried = find_drop(self.search, self.steps, (lambda *_: False) if too_many else self.pays)
             self.n_fits += step.n_fits if step else n_tried
             if step is None:
                 return not too_many

@@ -11,20 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from ngp._types import IntArray
+from ngp.chance import OWN_DRAWS, Chance, Verdict
 from ngp.floating import Bar, find_drop, find_regrowth, find_swap
-from ngp.path import Path, Step, additions, chosen, finished, scored_step
+from ngp.path import Path, Step, chosen, finished, scored_step
 from ngp.predictors.base import ColumnSets, Losses, scorer_at
 from ngp.rule_parts import chance_level, least_gain, room_left, spent_budget
 from ngp.search import Candidates, Search
 from ngp.stopping import Stop, StopRule
-
-if TYPE_CHECKING:
-    from ngp.chance import Chance, Verdict
 
 __all__ = ["Observer", "pursue"]
 
@@ -110,6 +108,7 @@ class _Pursuit:
     observer: Observer | None
     steps: list[Step]
     verdicts: dict[int, Verdict] = field(default_factory=dict)  # of the last addition, by its number
+    n_redrawn: int = 0  # trainings to see whether selected groups still pay, in the step that is being made
 
     @property
     def standing(self) -> list[Step]:
@@ -128,7 +127,7 @@ class _Pursuit:
                     return finished(steps, stop_now.reason, partial=True)
             if self.observer:
                 self.observer.begin()
-            new = self._exchange() if stop else [self._next()]
+            new, self.n_redrawn = self._exchange() if stop else [self._next()], 0
             if stop and not new:
                 return finished(steps, stop.reason)
             steps.extend(new)
@@ -153,9 +152,9 @@ class _Pursuit:
         """Drop what no longer pays, or score every candidate, or those that promise most, and add the best one."""
         begin, steps, n_tried = perf_counter(), self.standing, 0
         if self.floating and len(steps) > 2:
-            drop, n_tried = find_drop(self.search, steps, self._bar())
+            drop, n_tried = find_drop(self.search, steps, self._pays)
             if drop:
-                return drop
+                return replace(drop, n_fits=drop.n_fits + self.n_redrawn)
         selected = chosen(steps)
         columns, number = np.concatenate(list(selected.values())), len(selected)
         found = self.search.best(columns, number, room_left(self.rule, steps[-1]))
@@ -165,7 +164,7 @@ class _Pursuit:
         if self.chance:
             verdict = self._verdict(len(self.steps), step)
             step = replace(step, chance=verdict.probability, n_fits=step.n_fits * (1 + len(verdict.gains)))
-        return replace(step, seconds=perf_counter() - begin, n_fits=step.n_fits + n_tried)
+        return replace(step, seconds=perf_counter() - begin, n_fits=step.n_fits + n_tried + self.n_redrawn)
 
     def _verdict(self, number: int, step: Step) -> Verdict:
         """Whether the step with that number, an addition, gains more than chance; said once."""
@@ -178,31 +177,47 @@ class _Pursuit:
             self.verdicts = {number: verdict}
         return self.verdicts[number]
 
+    def _pays(self, steps: Sequence[Step], group: int, without: float, together: float) -> bool:
+        """Whether a selected group still pays."""
+        if not self.chance:
+            return self._bar().is_met(without, together)
+        selected = chosen(steps)
+        own, number, problem = selected.pop(group), len(selected), self.search.problem
+        self.n_redrawn += OWN_DRAWS
+        rest = np.concatenate(list(selected.values()))
+        return self.chance.still_pays(problem, rest, own, number, without, together) <= chance_level(self.rule)
+
     def _bar(self) -> Bar:
-        """What a group must gain to pay."""
+        """What a group must gain to be added."""
         if not self.chance:
             return Bar(least_gain(self.rule))
         number = max(number for number, step in enumerate(self.steps) if step.action == "add")
         return Bar(least_gain(self.rule), chance_level(self.rule), self._verdict(number, self.steps[number]).gains)
 
     def _exchange(self) -> list[Step]:
-        """Steps that exchange one group for another, or, if that doesn't help, for several."""
-        begin, steps = perf_counter(), self.standing
-        swap, n_tried = find_swap(self.search, steps)
-        if swap:
-            return [swap]
-        if not additions(steps):
+        """Steps that make a finished selection better: an exchange of one for one, or of one for several."""
+        begin, steps, n_fits = perf_counter(), self.standing, 0
+        if len(chosen(steps)) == 1:
             return []
-        room = room_left(self.rule, steps[-1])
-        new, n_more = find_regrowth(
-            self.search, steps, self._bar(), None if room is None else steps[-1].n_selected + room
-        )
-        last = new[0] if new else self.steps[-1]
-        spent = replace(last, n_fits=last.n_fits + n_tried + n_more, seconds=last.seconds + perf_counter() - begin)
-        if new:
-            return [spent, *new[1:]]
-        self.steps[-1] = spent  # to have looked in vain is part of the last step
+        for find in (self._swap, self._regrowth):
+            new, n_tried = find(steps)
+            n_fits += n_tried
+            if new:
+                seconds = perf_counter() - begin - sum(step.seconds for step in new[1:])
+                n_fits += new[0].n_fits + self.n_redrawn
+                return [replace(new[0], n_fits=n_fits, seconds=seconds), *new[1:]]
+        last, n_fits = self.steps[-1], n_fits + self.n_redrawn  # to have looked in vain is part of it
+        self.steps[-1] = replace(last, n_fits=last.n_fits + n_fits, seconds=last.seconds + perf_counter() - begin)
         return []
+
+    def _swap(self, steps: Sequence[Step]) -> tuple[list[Step], int]:
+        swap, n_tried = find_swap(self.search, steps)
+        return [swap] if swap else [], n_tried
+
+    def _regrowth(self, steps: Sequence[Step]) -> tuple[list[Step], int]:
+        room = room_left(self.rule, steps[-1])
+        limit = None if room is None else steps[-1].n_selected + room
+        return find_regrowth(self.search, steps, self._bar(), self._pays, limit)
 
 
 def _taken_back(steps: Sequence[Step], keep: int) -> list[Step]:
