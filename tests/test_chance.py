@@ -111,7 +111,7 @@ def test_gains_that_are_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "n_draws"), [(50.0, chance.FEWEST_DRAWS), (0.0, chance.FEWEST_DRAWS), (3.0, chance.MOST_DRAWS)]
+    ("gain", "n_draws"), [(90.0, chance.FEWEST_DRAWS), (0.0, chance.DRAWS_TO_STOP), (3.0, chance.MOST_DRAWS)]
 )
 def test_there_are_as_many_draws_as_it_takes(gain: float, n_draws: int) -> None:
     rng, problem = np.random.default_rng(0), problem_of(correlated())
@@ -138,7 +138,7 @@ def test_what_matters_is_selected_and_nothing_else() -> None:
     assert [step.kept for step in selector.path_] == [True, True, True, False]
     assert [step.chance <= 0.02 for step in selector.path_[1:]] == [True, True, False]
     assert "by chance" in selector.stop_reason_
-    assert all(step.n_fits >= 28 * 7 for step in selector.path_[1:])
+    assert all(step.n_fits >= 28 * (1 + chance.FEWEST_DRAWS) for step in selector.path_[1:])
 
 
 @pytest.mark.filterwarnings("ignore:Nothing was selected")

@@ -28,9 +28,12 @@ from ngp.sources import ColumnSource, in_memory, read_columns
 
 __all__ = ["Chance", "RedrawnColumns", "Verdict", "share_taken", "tail_probability"]
 
-# Draws before anything is said; from so many deviations on, and from such a probability on, no more are asked for.
-FEWEST_DRAWS = 6
-CLEAR_DEVIATIONS = 8.0
+# After so many draws, so many deviations are clear: few draws say little about how large a deviation is.
+CLEAR_DEVIATIONS = {3: 25.0, 4: 13.0, 5: 10.0}
+ALWAYS_CLEAR = 8.0
+FEWEST_DRAWS = min(CLEAR_DEVIATIONS)
+# After so many, a probability of chance as high as this is clear, too; and there are never more than those.
+DRAWS_TO_STOP = 6
 CLEAR_PROBABILITY = 0.2
 MOST_DRAWS = 40
 # Draws of a selected group, to see whether it still pays: each is one training.
@@ -182,7 +185,9 @@ class Chance:
             if len(gains) < FEWEST_DRAWS:
                 continue
             deviations, probability = tail_probability(np.array(gains), gain)
-            if deviations > CLEAR_DEVIATIONS or probability > CLEAR_PROBABILITY or len(gains) == MOST_DRAWS:
+            pays = deviations > CLEAR_DEVIATIONS.get(len(gains), ALWAYS_CLEAR)
+            stops = len(gains) >= DRAWS_TO_STOP and probability > CLEAR_PROBABILITY
+            if pays or stops or len(gains) == MOST_DRAWS:
                 return Verdict(probability, np.array(gains))
 
     def still_pays(
