@@ -99,4 +99,37 @@ def nothing() -> Case:
         return Case(selector, rng.normal(size=(60, 4)), rng.normal(size=60))
 
 
-CASES = {case.__name__: case for case in (regression, categories, digits, many, nasty, nothing)}
+@cache
+def decoy() -> Case:
+    """A column that tells a little of four others comes in first, and is dropped when all of them are in."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 12))
+    total = X[:, :4].sum(axis=1)
+    X[:, 4] = total + rng.normal(size=300)
+    y = total + 0.3 * rng.normal(size=300)
+    return Case(NeuralGreedyPursuit(tol=0.05, floating=True, random_state=0), X, y)
+
+
+@cache
+def exchanges() -> Case:
+    """Two decoys: steps are taken back in the middle of the path, and one column is exchanged and dropped later."""
+    return Case(NeuralGreedyPursuit(QUICK, tol=0.05, floating=True, random_state=0), *_two_decoys(3))
+
+
+@cache
+def fluctuations() -> Case:
+    """What was dropped comes back in an exchange; drops are taken back, too."""
+    return Case(NeuralGreedyPursuit(QUICK, stop="plateau", floating=True, random_state=0), *_two_decoys(0))
+
+
+def _two_decoys(seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 10))
+    total = X[:, :3].sum(axis=1)
+    X[:, 3] = total + 0.8 * rng.normal(size=200)
+    X[:, 4] = total + rng.normal(size=200)
+    return X, total + 0.3 * rng.normal(size=200)
+
+
+FLOATING = {case.__name__: case for case in (decoy, exchanges, fluctuations)}
+CASES = {case.__name__: case for case in (regression, categories, digits, many, nasty, nothing)} | FLOATING

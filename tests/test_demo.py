@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import report_cases as cases
 from sklearn.datasets import load_diabetes
 
 from ngp import NeuralGreedyPursuit, demo
@@ -48,6 +49,26 @@ def test_steps_table_says_what_was_taken_back() -> None:
     assert "constant prediction" in lines[2]
     assert "x2" in lines[3]
     assert [("taken back" in line) for line in lines[2:]] == [not step.kept for step in selector.path_]
+
+
+def test_steps_table_says_what_was_dropped_and_exchanged() -> None:
+    steps = cases.exchanges().selector.path_
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in demo.steps_table(steps).splitlines()[2:]]
+    assert [row[1] for row in rows] == [
+        "(constant prediction)",
+        "x3 (dropped in step 8)",
+        "x4 (exchanged in step 7)",
+        "x1",
+        "x2",
+        "x0",
+        "x6 (taken back)",
+        "swap x6 in, x4 out (dropped in step 9)",
+        "drop x3",
+        "drop x6",
+        "x8",
+        "x5 (taken back)",
+    ]
+    assert [row[4] == "" for row in rows] == [step.runner_up is None for step in steps]
 
 
 def test_scores() -> None:

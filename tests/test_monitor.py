@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import report_cases as cases
 from sklearn.base import clone
 from sklearn.callback import ProgressBar
 from sklearn.pipeline import make_pipeline
@@ -110,10 +111,24 @@ def test_the_log_and_the_screen_have_the_same_lines(
 ) -> None:
     with caplog.at_level(logging.INFO, "ngp"):
         selector = NeuralGreedyPursuit(**SETTINGS, verbose=1).fit(X, Y)
-    lines = [step_line(step) for step in selector.path_]
+    lines = [step_line(step, selector.path_) for step in selector.path_]
     assert caplog.messages == lines
     assert capsys.readouterr().out.splitlines() == [f"[ngp] {line}" for line in lines]
     assert "± nan" not in step_line(NeuralGreedyPursuit(**SETTINGS, cv=[([*range(40)], [50])]).fit(X, Y).path_[1])
+
+
+def test_the_log_tells_drops_and_exchanges(caplog: pytest.LogCaptureFixture) -> None:
+    case = cases.exchanges()
+    with caplog.at_level(logging.INFO, "ngp"):
+        clone(case.selector).fit(case.X, case.y)
+    assert [line.partition(" loss ")[0].strip().split(maxsplit=1) for line in caplog.messages[5:10]] == [
+        ["5", "add x0"],
+        ["6", "add x6"],
+        ["5", "swap x6 in, x4 out"],
+        ["4", "drop x3"],
+        ["3", "drop x6"],
+    ]
+    assert "swap x6 in, group 4 out" in step_line(case.selector.path_[7])  # nobody says what it is called
 
 
 def test_the_log_says_that_a_fit_goes_on(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:

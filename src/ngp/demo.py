@@ -28,6 +28,7 @@ from ngp.groups import image_windows
 from ngp.path import Step
 from ngp.report import plot_path, write_report
 from ngp.result import Result
+from ngp.telling import fates, group_names, step_in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -227,15 +228,16 @@ def accuracy(data: Data, predictions: AnyArray) -> str:
 
 
 def steps_table(steps: Sequence[Step]) -> str:
-    """One row a step: what was added, the validation loss, the gain, the runner-up's loss, whether it was kept."""
-    rows = []
+    """One row a step: what it did, the validation loss, the gain, the runner-up's loss, what became of it."""
+    rows, names = [], group_names(steps)
     digits = max(0, 1 - int(np.floor(np.log10(np.median([step.standard_error for step in steps])))))
-    for number, step in enumerate(steps):
+    for number, (step, fate) in enumerate(zip(steps, fates(steps), strict=True)):
         first = step.action == "start"
-        name = "(constant prediction)" if first else step.name if step.kept else f"{step.name} (taken back)"
+        what = "(constant prediction)" if first else step.name if step.action == "add" else step_in_words(step, names)
         loss = f"{step.loss:.{digits}f} ± {step.standard_error:.{digits}f}"
-        others = ["", ""] if first else [f"{step.gain:.1%}", f"{step.runner_up_loss:.{digits}f}"]
-        rows.append([str(number), name, loss, *others])
+        gain = "" if first else f"{step.gain:.1%}"
+        second = "" if step.runner_up is None else f"{step.runner_up_loss:.{digits}f}"
+        rows.append([str(number), f"{what} ({fate})" if fate else what, loss, gain, second])
     return markdown_table(["step", "feature", "loss ± se", "gain", "runner-up's loss"], rows)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ngp.checkpoint import Checkpoint
 from ngp.path import Step
+from ngp.telling import group_names, step_in_words
 
 __all__ = ["Monitor", "step_line"]
 
@@ -58,9 +59,10 @@ class Monitor:
             Checkpoint(self._identity, self._seed, steps).write(self._checkpoint)
         stop = False
         for step in steps[-n_new:]:
-            logger.info(step_line(step))
+            line = step_line(step, steps)
+            logger.info(line)
             if self._estimator.verbose:
-                print(f"[ngp] {step_line(step)}")
+                print(f"[ngp] {line}")
             stop |= bool(self._estimator.callback(step)) if self._estimator.callback else False
         if self._task is None:  # the start is no task of its own
             return stop
@@ -72,14 +74,16 @@ class Monitor:
         return stop or bool(asked)
 
 
-def step_line(step: Step) -> str:
-    """A step in one line of text.
+def step_line(step: Step, steps: Sequence[Step] = ()) -> str:
+    """A step in one line of text, which begins with the number of features that are selected then.
 
     Parameters
     ----------
     step : Step
         The step.
+    steps : sequence of Step
+        All steps so far, which name what an exchange gives away.
     """
-    what = f"{step.action} {step.name}".strip()
+    what = step_in_words(step, group_names(steps)) or "start"
     error = f" ± {step.standard_error:.2g}" if step.standard_error == step.standard_error else ""
     return f"{step.n_selected:4d}  {what:<24} loss {step.loss:.6g}{error}  {step.seconds:.1f} s"

@@ -199,6 +199,16 @@ BAD = {
     "NaN as tol": Bad("'nan' is no number from zero on", options=["--tol", "nan"]),
     "no time": Bad("'0s' is no duration above zero", options=["--max-time", "0s"]),
     "time in weeks": Bad("'2w' is no duration above zero", options=["--max-time", "2w"]),
+    "two rules": Bad(
+        "--tol and --stop are two rules for one thing: give one of them.", options=["--tol", "0.1", "--stop", "auto"]
+    ),
+    "unknown rule": Bad("'never' is not one of 'auto', 'plateau'", options=["--stop", "never"]),
+    "too far ahead": Bad("6 is not in the range 1<=x<=5", options=["--look-ahead", "6"]),
+    "width without looking ahead": Bad(
+        "--beam-width says how --look-ahead searches: give --look-ahead 2 or more with it.",
+        options=["--beam-width", "3"],
+    ),
+    "no width": Bad("0 is not in the range", options=["--look-ahead", "2", "--beam-width", "0"]),
     "no fits": Bad("0 is not in the range", options=["--max-fits", "0"]),
     "screening of none": Bad("'0' is no number of candidates", options=["--screen", "0"]),
     "negative seed": Bad("-1 is not in the range", options=["--seed", "-1"]),

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+import report_cases as cases
 
 from ngp import NeuralGreedyPursuit
 from ngp.cli import progress
 from ngp.cli.progress import Progress
+from ngp.path import Step
 from ngp.predictors import SSFN
 
 
@@ -82,7 +86,7 @@ def test_time_that_is_left() -> None:
         shower = Progress(n_features, 0, max_time, quiet=True)
         for step in slow[:2]:
             shower(step)
-        return shower._cells(slow[1])[-1]
+        return shower._cells(1)[-1]
 
     assert left(4, None) == "about 1 min 0 s"  # three more
     assert left(1, None) == ""
@@ -96,4 +100,43 @@ def test_long_names_are_cut() -> None:
     long = step.__class__(**{**vars(step), "name": "n" * 100})
     shower = Progress(None, 0, None, quiet=True)
     shower(long)
-    assert len(shower._cells(long)[1]) == progress.LONGEST_NAME
+    assert len(shower._cells(0)[1]) == len("add ") + progress.LONGEST_NAME
+
+
+def shown_lines(steps: Sequence[Step], made: Sequence[Step], capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
+    """Number and doing of each step, as it is printed."""
+    shower = Progress(None, 0, None, quiet=False, made=made)
+    for step in steps:
+        shower(step)
+    return [line.split("  ")[:2] for line in capsys.readouterr().err.splitlines()]
+
+
+def test_drops_and_exchanges_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    path = cases.exchanges().selector.path_
+    lines = shown_lines(path, (), capsys)
+    assert [number for number, _ in lines] == [f"step {number}" for number in range(len(path))]
+    words = [what for _, what in lines]
+    assert words[:2] == ["(constant prediction)", "add x3"]
+    assert words[6:10] == ["add x6", "swap x6 in, x4 out", "drop x3", "drop x6"]
+
+
+def test_a_run_that_goes_on_counts_and_names_the_steps_before(capsys: pytest.CaptureFixture[str]) -> None:
+    path = cases.exchanges().selector.path_
+    assert shown_lines(path[7:], path[:7], capsys) == shown_lines(path, (), capsys)[7:]
+
+
+def test_the_live_table_tells_drops_and_exchanges() -> None:
+    shower = Progress(None, 0, None, quiet=True)
+    for step in cases.exchanges().selector.path_:
+        shower(step)
+    cells = [str(cell) for cell in shower._table(99).columns[1]._cells]
+    assert cells[5:10] == ["add x0", "add x6", "swap x6 in, x4 out", "drop x3", "drop x6"]
+
+
+def test_a_quick_drop_is_no_measure_of_the_time_that_is_left() -> None:
+    path = cases.decoy().selector.path_
+    shower = Progress(6, 0, None, quiet=True)
+    for step in path[:7]:
+        shower(replace(step, seconds=1e-3 if step.action == "drop" else 20.0))
+    assert path[6].action == "drop"
+    assert shower._cells(6)[-1] == "about 40 s"  # four are in, two are to come

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import report_cases as cases
 
 from ngp import NeuralGreedyPursuit
 from ngp.cli.select import select as select_command
 from ngp.result import Result
+from ngp.telling import group_names, step_in_words
 
 Call = Callable[..., Any]
 NGP = [sys.executable, "-m", "ngp"]
@@ -64,6 +66,59 @@ def test_screening_leaves_candidates_out(houses: pd.DataFrame, call: Call) -> No
     assert [step["n_fits"] for step in path] == [0, 2, 2]
     assert sum(loss is not None for loss in path[1]["losses"]) == 2
     assert [step["n_fits"] for step in answer(call, "--features", "2", "--screen", "auto")["path"]] == [0, 5, 4]
+
+
+@pytest.fixture
+def decoy(folder: Path) -> NeuralGreedyPursuit:
+    """A table whose last column is the target, saved as decoy.npy, and a selector that was fitted to it."""
+    case = cases.decoy()
+    np.save("decoy.npy", np.column_stack([case.X, case.y]))
+    return case.selector
+
+
+def test_floating_says_what_it_dropped(decoy: NeuralGreedyPursuit, call: Call) -> None:
+    result = call("select", "decoy.npy", "--target", "-1", "--tol", "0.05", "--floating")
+    assert result.exit_code == 0, result.output
+    names = ", ".join(f"x{group}" for group in decoy.order_)
+    assert f"Selected 4 of 12 features, most important first: {names}." in result.stdout
+    assert f"\nDropped on the way: x4.\nTried and taken back: {decoy.path_[-1].name}." in result.stdout
+    words = [step_in_words(step, group_names(decoy.path_)) for step in decoy.path_[1:]]
+    assert words[5] == "drop x4"
+    assert [line.split("  ")[:2] for line in result.stderr.splitlines()[2:]] == [
+        [f"step {number}", word] for number, word in enumerate(words, 1)
+    ]
+
+
+def test_a_run_goes_on_with_the_numbers_of_its_steps(decoy: NeuralGreedyPursuit, call: Call) -> None:
+    options = ["select", "decoy.npy", "-t", "-1", "--tol", "0.05", "--floating", "--checkpoint", "state.npz"]
+    n_fits = np.cumsum([step.n_fits for step in decoy.path_])
+    drop = next(number for number, step in enumerate(decoy.path_) if step.action == "drop")
+    first = call(*options, "--max-fits", n_fits[drop])
+    second = call(*options)
+    numbers = [line.split("  ")[0] for each in (first, second) for line in each.stderr.splitlines()[1:]]
+    assert numbers == [f"step {number}" for number in range(len(decoy.path_))]
+    assert f"step {drop + 1}" in second.stderr
+
+
+@pytest.mark.parametrize("stop", ["auto", "plateau"])
+def test_rules_that_stop_by_themselves(stop: str, houses: pd.DataFrame, call: Call) -> None:
+    found = answer(call, "--stop", stop)
+    assert found["asked"]["parameters"]["stop"] == stop
+    assert found["answer"]["names"][:2] == ["town", "size"]
+    with_limit = answer(call, "--stop", stop, "--features", "1")
+    assert with_limit["answer"]["names"] == ["town"]
+
+
+def test_looking_ahead_finds_what_only_works_together(folder: Path, call: Call) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    np.save("pair.npy", np.column_stack([X, np.sign(X[:, 1] * X[:, 4]) * 1.5 + 0.1 * X[:, 0]]))
+    options = ["--features", "2", "--look-ahead", "2"]
+    found = answer(call, *options, data="pair.npy", target="-1")
+    assert sorted(found["answer"]["names"]) == ["x1", "x4"]
+    assert found["path"][1]["n_fits"] == 6 + 15
+    narrow = answer(call, *options, "--beam-width", "1", data="pair.npy", target="-1")
+    assert narrow["path"][1]["n_fits"] == 6 + 5
+    assert narrow["asked"]["parameters"]["beam_width"] == 1
 
 
 def test_quiet_and_json_keep_standard_output_clean(houses: pd.DataFrame, call: Call) -> None:

@@ -128,6 +128,55 @@ def test_a_step_that_improved_nothing_is_compared_with_the_worst() -> None:
     assert np.nanmax(shares[:, 0]) == 1
 
 
+def rows_marked(ax: Axes, mark: str) -> list[tuple[float, str]]:
+    """Step and candidate of all marks of a kind."""
+    found = [line.get_xydata()[0] for line in ax.lines if line.get_marker() == mark]
+    return sorted((float(x), names(ax)[int(y)]) for x, y in found)
+
+
+def test_a_candidate_is_followed_as_long_as_it_is_in() -> None:
+    ax = plot_candidates(cases.exchanges().selector)
+    assert rows_marked(ax, "x") == [(7, "x4"), (8, "x3"), (9, "x6")]
+    picks = {"x3": 1, "x4": 2, "x1": 3, "x2": 4, "x0": 5, "x6": 7, "x8": 10}
+    assert rows_marked(ax, "o") == sorted([*((step, name) for name, step in picks.items()), (6, "x6"), (11, "x5")])
+    hollow = [line.get_xydata()[0, 0] for line in ax.lines if line.get_markerfacecolor() == "none"]
+    assert hollow == [6, 11]
+    ends = {"x4": 7, "x3": 8, "x6": 9}
+    lines = [line for line in ax.lines if len(line.get_xdata()) == 2]
+    spans = {names(ax)[int(line.get_ydata()[0])]: list(line.get_xdata()) for line in lines}
+    assert spans == {name: [step + 0.5, ends.get(name, 12) - 0.5] for name, step in picks.items()}
+
+
+def test_a_drop_has_no_candidates_to_be_added() -> None:
+    steps = cases.exchanges().selector.path_[1:]
+    shares = np.ma.filled(plot_candidates(cases.exchanges().result).images[0].get_array(), np.nan)
+    assert np.isnan(shares).all(axis=0).tolist() == [step.action == "drop" for step in steps]
+
+
+@pytest.mark.parametrize("name", list(cases.FLOATING))
+def test_the_ranking_has_no_drops(name: str) -> None:
+    selector = cases.FLOATING[name]().selector
+    ax = plot_ranking(selector)
+    assert names(ax) == [f"{rank}. x{group}" for rank, group in enumerate(selector.order_, 1)]
+    steps = [next(s for s in selector.path_ if s.group == group and s.kept) for group in selector.order_]
+    assert bars(ax) == pytest.approx([100 * (step.before - step.loss) / selector.path_[0].loss for step in steps])
+
+
+def test_an_exchange_is_compared_with_what_it_gives_away() -> None:
+    ax = plot_runners_up(cases.exchanges().selector)
+    assert len(names(ax)) == 9  # of eleven steps two are drops
+    assert names(ax)[6] == "x6\nover x4"
+
+
+@pytest.mark.parametrize("name", list(cases.FLOATING))
+def test_pixels_that_were_dropped_are_not_shown(name: str) -> None:
+    selector = cases.FLOATING[name]().selector
+    ax = plot_pixels(selector, (2, selector.n_features_in_ // 2))
+    shown = np.asarray(ax.images[0].get_array())[..., 3] > 0
+    assert shown.ravel().tolist() == selector.support_.tolist()
+    assert notes(ax) == ["1", "2", "3", "4"]
+
+
 def test_pixels_are_those_that_were_selected() -> None:
     case = cases.digits()
     ax = plot_pixels(case.selector, (8, 8))

@@ -164,6 +164,94 @@ def test_a_partial_result_is_marked(partial: bool, tmp_path: Path) -> None:
     assert said is partial
 
 
+def test_the_path_says_what_became_of_each_step() -> None:
+    result = cases.exchanges().result
+    table = describe(result)["path"]
+    assert table.header[:3] == ["Step", "Added or dropped", "Selected"]
+    assert [(row[1], row[-1]) for row in table.rows] == [
+        ("constant prediction", "yes"),
+        ("x3 added", "dropped in step 8"),
+        ("x4 added", "exchanged in step 7"),
+        ("x1 added", "yes"),
+        ("x2 added", "yes"),
+        ("x0 added", "yes"),
+        ("x6 added", "taken back"),
+        ("x6 instead of x4", "dropped in step 9"),
+        ("x3 dropped", "yes"),
+        ("x6 dropped", "yes"),
+        ("x8 added", "yes"),
+        ("x5 added", "taken back"),
+    ]
+    assert [int(row[2]) for row in table.rows] == [step["n_selected"] for step in result.path]
+    assert "the gain of an exchange is that of what came in" in table.caption
+
+
+def test_a_path_of_additions_names_them_alone() -> None:
+    table = describe(cases.regression().result)["path"]
+    assert table.header[:3] == ["Step", "Added", "Loss"]
+    assert [row[-1] for row in table.rows] == ["yes"] * 4 + ["taken back"]
+    assert all(" " not in row[1] for row in table.rows[1:])
+
+
+def test_drops_and_exchanges_are_explained_where_there_are_any() -> None:
+    html = html_of("exchanges")
+    for text in (
+        "After each addition, what no longer paid was dropped; in the end, features were exchanged as long as that",
+        "a triangle is a drop, hollow blue marks are additions that a later step has undone",
+        "among the ones before were some that were dropped later: x4 (for x6), x3, x6.",
+        "the line after it says that it is in, and a cross that it was dropped.",
+    ):
+        assert text in html
+        assert text not in html_of("regression")
+    assert "What was picked first matters most." in html_of("regression")
+    assert "What was picked first matters most." not in html
+    assert ("Wrong picks", "dropped or exchanged") in describe(cases.exchanges().result)["asked"]
+    assert "Wrong picks" not in dict(describe(cases.regression().result)["asked"])
+
+
+@pytest.mark.parametrize("name", list(cases.FLOATING))
+def test_what_was_dropped_has_no_rank(name: str) -> None:
+    result = cases.FLOATING[name]().result
+    page = describe(result)
+    assert [row[1] for row in page["ranking"].rows] == result.answer["names"] == page["answer"]["names"]
+    drops = [number for number, step in enumerate(result.path) if step["action"] == "drop"]
+    header = page["candidates"].header
+    assert [place for place, text in enumerate(header) if text.endswith("(without it)")] == drops
+
+
+def test_the_runner_up_of_an_exchange_is_replaced() -> None:
+    rows = {row[0]: row for row in describe(cases.exchanges().result)["calls"]["table"].rows}
+    assert rows["7"][1:3] == ["x6", "x4"]
+    assert rows["7"][6] == "replaced"
+    assert rows["1"][6] == "picked in step 2"  # and exchanged later
+    assert rows["11"][6] == "passed over"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "asked", "told"),
+    [
+        ({"look_ahead": 2}, "features in pairs", "In each step candidates were tried in pairs, together with"),
+        (
+            {"look_ahead": 3, "beam_width": 5},
+            "features in sets of 3, grown from the best 5 smaller ones",
+            "In each step candidates were tried in sets of 3, together with what was in already, and of those",
+        ),
+        (
+            {"look_ahead": 2, "beam_width": 1, "screen": 20},
+            "features in pairs, grown from the best 1 smaller one",
+            "what was in already and if a cheap pass promised much of them, and of those",
+        ),
+    ],
+)
+def test_looking_ahead_is_told(parameters: dict[str, Any], asked: str, told: str, tmp_path: Path) -> None:
+    case = cases.regression()
+    selector = clone(case.selector).set_params(**parameters, n_features_to_select=2).fit(case.X, case.y)
+    result = Result.of(selector, case.X, case.y)
+    assert ("Looking ahead", asked) in describe(result)["asked"]
+    assert told in written(result, tmp_path)
+    assert "Looking ahead" not in dict(describe(case.result)["asked"])
+
+
 def test_screening_is_told(tmp_path: Path) -> None:
     case = cases.regression()
     selector = clone(case.selector).set_params(screen=4, n_features_to_select=3).fit(case.X, case.y)

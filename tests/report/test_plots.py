@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
+import report_cases as cases
 from sklearn.exceptions import NotFittedError
 
 from ngp import NeuralGreedyPursuit
@@ -15,6 +17,7 @@ from ngp.datasets import make_ohm
 from ngp.path import Path, Step
 from ngp.report import plot_path
 from ngp.report.plots import MOST_LABELS
+from ngp.telling import taken_back
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -126,6 +129,58 @@ def test_losses_that_differ_much_are_shown_on_a_log_axis(last: float, scale: str
     ax = plot_path(make_steps([4.0, last], n_kept=1))
     assert ax.get_yscale() == scale
     ax.figure.canvas.draw()
+
+
+def rows_of(steps: Sequence[Step], numbers: Sequence[int]) -> list[list[float]]:
+    return [[number, steps[number].loss] for number in numbers]
+
+
+def test_drops_and_exchanges_are_drawn_step_by_step() -> None:
+    case = cases.exchanges()
+    steps, ax = case.selector.path_, plot_path(case.selector)
+    assert points(ax, "selected").tolist() == rows_of(steps, [0, 3, 4, 5, 10])
+    assert points(ax, "dropped").tolist() == rows_of(steps, [8, 9])
+    assert points(ax, "undone later").tolist() == rows_of(steps, [1, 2, 7])
+    assert points(ax, "taken back").tolist() == rows_of(steps, [6, 11])
+    assert points(ax, "the selection: 4 features").tolist() == rows_of(steps, [10])
+    assert ax.get_title() == "4 of 10 candidates selected"
+    assert tick_names(ax)[:4] == ["none", "+ x3", "+ x4", "+ x1"]
+    assert tick_names(ax)[6:] == ["+ x6", "x6 for x4", "− x3", "− x6", "+ x8", "+ x5"]
+    assert [text.get_color() == "black" for text in ax.get_xticklabels()] == [k not in (6, 11) for k in range(12)]
+    assert ax.get_xlabel() == "feature added (+), dropped (−) or exchanged"
+
+
+def test_the_numbers_of_features_are_above_where_they_fall_too() -> None:
+    steps = cases.exchanges().selector.path_
+    (above,) = plot_path(steps).child_axes
+    assert above.get_xticks().tolist() == list(range(12))
+    assert [text.get_text() for text in above.get_xticklabels()] == [str(step.n_selected) for step in steps]
+
+
+@pytest.mark.parametrize("name", list(cases.FLOATING))
+def test_the_line_follows_the_steps_that_stood(name: str) -> None:
+    steps = cases.FLOATING[name]().selector.path_
+    back = taken_back(steps)
+    stood = rows_of(steps, [number for number in range(len(steps)) if number not in back])
+    drawn = [line for line in plot_path(steps).lines if line.get_marker() == "None" and len(line.get_xdata()) > 1]
+    lines = [np.asarray(line.get_xydata()).tolist() for line in drawn]
+    assert stood in lines
+    off = [line for line in lines if line[1] in rows_of(steps, sorted(back))]
+    assert all(line[0] in stood for line in off)
+    assert sorted(point for line in off for point in line[1:]) == rows_of(steps, sorted(back))
+
+
+@pytest.mark.parametrize("name", list(cases.FLOATING))
+@pytest.mark.parametrize("width", [3.15, 6.4])
+def test_labels_of_drops_and_exchanges_fit(name: str, width: float) -> None:
+    figure = pyplot.figure(figsize=(width, 4.6), layout="constrained")
+    ax = plot_path(cases.FLOATING[name]().selector, ax=figure.add_subplot())
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
+    if ax.get_xticklabels()[0].get_rotation() in (0, 90):
+        assert all(left.x1 <= right.x0 for left, right in pairwise(boxes))
+    label = ax.xaxis.label.get_window_extent()
+    assert 0 <= label.x0 < label.x1 <= figure.bbox.x1
 
 
 def test_selector_path_and_steps_are_the_same_to_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ngp.cli.saying import is_terminal, printable
+from ngp.telling import group_names, step_in_words
 from ngp.words import duration, with_error
 
 if TYPE_CHECKING:
@@ -35,11 +36,21 @@ class Progress:
         Seconds after which no step begins.
     quiet : bool
         Whether to show nothing.
+    made : sequence of Step
+        Steps of an earlier run, with which this one goes on.
     """
 
-    def __init__(self, n_features: int | None, n_fixed: int, max_time: float | None, quiet: bool) -> None:
+    def __init__(
+        self,
+        n_features: int | None,
+        n_fixed: int,
+        max_time: float | None,
+        quiet: bool,
+        made: Sequence[Step] = (),
+    ) -> None:
         self._n_features, self._n_fixed, self._max_time = n_features, n_fixed, max_time
         self._quiet = quiet
+        self._made = made
         self._steps: list[Step] = []
         self._begin = perf_counter()
         self._live: Any = None
@@ -69,30 +80,29 @@ class Progress:
         if self._live is not None:
             self._live.refresh()
         elif not self._quiet:
-            number, name, loss, gain, left = self._cells(step)
-            parts = [f"step {number}", f"add {name}" if gain else name, f"loss {loss}"]
+            number, what, loss, gain, left = self._cells(len(self._steps) - 1)
+            parts = [f"step {number}", what, f"loss {loss}"]
             parts += [f"gain {gain}"] * bool(gain) + [f"{left} left"] * bool(left)
             click.echo("  ".join(parts), err=True)
 
-    def _cells(self, step: Step) -> list[str]:
-        """Number of the step, feature, loss ± its error, gain, time that is left."""
-        number = str(step.n_selected - self._n_fixed)
+    def _cells(self, place: int) -> list[str]:
+        """Number of a step, what it did, loss ± its error, gain, time that is left."""
+        step, number = self._steps[place], str(len(self._made) + place)
         loss = with_error(step.loss, step.standard_error)
         if step.action == "start":
             return [number, "(fixed columns)" if self._n_fixed else "(constant prediction)", loss, "", ""]
-        name = printable(step.name)
-        if len(name) > LONGEST_NAME:
-            name = f"{name[: LONGEST_NAME - 1]}…"
+        what = step_in_words(step, group_names([*self._made, *self._steps]), _short)
         gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
         left = self._seconds_left()
-        return [number, name, loss, gain, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
+        return [number, what, loss, gain, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
 
     def _seconds_left(self) -> float | None:
-        """As long as the last step, for each that is to come; unknown where a threshold decides."""
+        """As long as the last addition, for each that is to come; unknown where a threshold decides."""
         estimates = []
         last = self._steps[-1]
         if self._n_features is not None:
-            estimates.append(max(0, self._n_features - last.n_selected) * last.seconds)
+            seconds = next((step.seconds for step in reversed(self._steps) if step.action == "add"), last.seconds)
+            estimates.append(max(0, self._n_features - last.n_selected) * seconds)
         if self._max_time is not None:
             estimates.append(max(0.0, self._max_time - (perf_counter() - self._begin)))
         return min(estimates, default=None)
@@ -104,9 +114,15 @@ class Progress:
         table = Table(box=None, pad_edge=False, caption_justify="left")
         for title in ("step", "feature", "loss ± se", "gain", "time left"):
             table.add_column(title, justify="left" if title == "feature" else "right", no_wrap=title != "feature")
-        for step in self._steps[-most:]:
-            *cells, left = self._cells(step)
-            table.add_row(*map(Text, [*cells, left if step is self._steps[-1] else ""]))
+        for place in range(max(0, len(self._steps) - most), len(self._steps)):
+            *cells, left = self._cells(place)
+            table.add_row(*map(Text, [*cells, left if place == len(self._steps) - 1 else ""]))
         so_far = duration(round(perf_counter() - self._begin))
         table.caption = so_far if self._finished else f"{so_far} so far; Ctrl-C keeps what is there"
         return table
+
+
+def _short(name: str) -> str:
+    """A name that is safe to print and fits a line."""
+    name = printable(name)
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,10 +18,12 @@ from ngp.cli.reading import Table, read_table, require
 from ngp.cli.saying import Failure, Refusal, in_words, listed, note, printable, quoted, warnings_as_notes
 from ngp.cli.values import duration, file, number, screening, share
 from ngp.cli.writing import REDUCED, check_outputs, check_reduced, save, write_reduced
+from ngp.telling import left_behind
 from ngp.words import counted
 
 if TYPE_CHECKING:
     from ngp import NeuralGreedyPursuit
+    from ngp.path import Step
 
 __all__ = ["select"]
 
@@ -51,13 +53,40 @@ running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so fa
         "--features",
         type=click.IntRange(min=1),
         metavar="N",
-        help="How many to select. Without it, as many as lower the loss by the share --tol.",
+        help="How many to select. Without it, as many as lower the loss by the share --tol, or as --stop says.",
     ),
     click.option(
         "--tol",
         type=number,
         metavar="SHARE",
-        help="Stop when a step lowers the loss by less than this share; 0.09 by default, if no --features are given.",
+        help="Stop when a step lowers the loss by less than this share; 0.09 by default, if neither --features nor "
+        "--stop is given.",
+    ),
+    click.option(
+        "--stop",
+        type=click.Choice(["auto", "plateau"]),
+        help="Instead of --tol: auto stops when a step gains no more than chance may, and takes several times as long; "
+        "plateau stops when the loss has not fallen for three steps, and keeps the fewest columns that are as good.",
+    ),
+    click.option(
+        "--floating",
+        is_flag=True,
+        help="Take back wrong picks: drop what no longer pays, and exchange columns in the end. Takes longer.",
+    ),
+    click.option(
+        "--look-ahead",
+        type=click.IntRange(1, 5),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Try so many candidates together in each step, up to 5: 2 finds pairs that only work together. Takes far "
+        "longer.",
+    ),
+    click.option(
+        "--beam-width",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="For --look-ahead: extend only the N best smaller sets of candidates, not all of them.",
     ),
     click.option(
         "--predictor",
@@ -139,6 +168,7 @@ def select(
     **settings: Any,
 ) -> None:
     """Choose the few columns of a table that predict another one."""
+    _check_rules(settings)
     check_outputs(data, _outputs(settings))
     if settings["report"]:
         require("jinja2", "--report", "report")
@@ -162,6 +192,14 @@ def select(
             click.echo(f"  {path}")
     if selector.stop_reason_.startswith("interrupted"):
         click.get_current_context().exit(130)
+
+
+def _check_rules(settings: dict[str, Any]) -> None:
+    """Refuse options that don't go together, before anything is read."""
+    if settings["tol"] is not None and settings["stop"] is not None:
+        raise Refusal("--tol and --stop are two rules for one thing: give one of them.")
+    if settings["beam_width"] is not None and settings["look_ahead"] == 1:
+        raise Refusal("--beam-width says how --look-ahead searches: give --look-ahead 2 or more with it.")
 
 
 def _outputs(settings: dict[str, Any]) -> dict[str, tuple[Path | None, tuple[str, ...]]]:
@@ -190,12 +228,20 @@ def _fit(
 ) -> NeuralGreedyPursuit:
     """Run the selector under the eyes of the user."""
     n_fixed = len(columns["fixed"] or ())
-    progress = Progress(settings["features"], n_fixed, settings["max_time"], quiet)
     with _errors_in_words():
+        progress = Progress(settings["features"], n_fixed, settings["max_time"], quiet, _made(settings["checkpoint"]))
         selector = _selector(samples, columns, seed, settings, callback=progress)
         with warnings_as_notes(quiet), progress.shown():
             selector.fit(samples.X, samples.y)
     return selector
+
+
+def _made(checkpoint: Path | None) -> Sequence[Step]:
+    """The steps that are made already."""
+    from ngp.checkpoint import Checkpoint
+
+    saved = Checkpoint.read(checkpoint) if checkpoint else None
+    return saved.steps if saved else ()
 
 
 def _estimate(samples: Samples, columns: dict[str, Any], seed: int, quiet: bool, settings: dict[str, Any]) -> str:
@@ -215,6 +261,10 @@ def _selector(
         settings["predictor"],
         n_features_to_select=settings["features"],
         tol=settings["tol"],
+        stop=settings["stop"],
+        floating=settings["floating"],
+        look_ahead=settings["look_ahead"],
+        beam_width=settings["beam_width"],
         **columns,
         cv=settings["cv"],
         task=samples.task,
@@ -298,8 +348,11 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
         else f"Selected none of {total}{beside}: no column pays."
     ]
     lines.append(f"Why it stopped: {selector.stop_reason_}.")
-    if undone := [printable(step.name) for step in selector.path_ if not step.kept]:
-        lines.append(f"Tried and taken back: {listed(undone)}.")
+    dropped, tried = left_behind(selector.path_, printable)
+    if dropped:
+        lines.append(f"Dropped on the way: {listed(dropped)}.")
+    if tried:
+        lines.append(f"Tried and taken back: {listed(tried)}.")
     if selector.partial_:
         lines.append("This is a partial result: it could have gone on.")
     if samples.held_out is not None:

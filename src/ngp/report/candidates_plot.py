@@ -11,6 +11,7 @@ from ngp._types import FloatArray, IntArray
 from ngp.path import Step
 from ngp.report.sources import names_of, steps_of
 from ngp.report.style import GREY, NARROW, figure_width, new_axes, shown_name
+from ngp.telling import taken_back, undone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,8 +30,8 @@ def plot_candidates(source: Any, *, ax: Axes | None = None) -> Axes:
     """Plot, for every step, how near each candidate came to the one that was picked.
 
     A cell is the candidate's improvement of the loss as a share of the winner's: full colour is the winner (with a
-    dot), no colour brought nothing. A line follows where the candidate is in. Of many candidates those that were
-    picked, and those that came nearest to it, are shown: at most 60.
+    dot), no colour brought nothing. A line follows where the candidate is in, up to a cross where it was dropped. Of
+    many candidates those that were picked, and those that came nearest to it, are shown: at most 60.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def plot_candidates(source: Any, *, ax: Axes | None = None) -> Axes:
         shares[:, rows].T, cmap=colours, vmin=0, vmax=1, aspect="auto", interpolation="none",
         extent=(0.5, len(steps) + 0.5, len(rows) - 0.5, -0.5),
     )  # fmt: skip
-    _mark_winners(ax, steps, rows)
+    _mark_winners(ax, steps_of(source), rows)
     narrow = figure_width(ax) < NARROW
     longest = 18 if narrow else 30
     size = "x-small" if len(rows) > 30 else "small"
@@ -80,10 +81,14 @@ def candidates_height(n_rows: int) -> float:
 def improvement_shares(steps: Sequence[Step]) -> FloatArray:
     """Improvement of the loss as a share of the winner's, one row a step; NaN where not tried.
 
-    In a step that improved nothing, the worst candidate takes the place of the loss before.
+    In a step that improved nothing, the worst candidate takes the place of the loss before. A drop has no candidates
+    to be added.
     """
     rows = []
     for step in steps:
+        if step.action == "drop":
+            rows.append(np.full(len(step.losses), np.nan))
+            continue
         losses = np.where(np.isfinite(step.losses), step.losses, np.nan)
         best = step.loss
         reference = step.before if step.before > best else np.nanmax(losses)
@@ -106,14 +111,18 @@ def candidates_shown(steps: Sequence[Step], shares: FloatArray | None = None) ->
 
 
 def _mark_winners(ax: Axes, steps: Sequence[Step], rows: IntArray) -> None:
-    """A dot in the step that picked a candidate (hollow if taken back), and a line from there on."""
+    """A dot where a candidate was picked (hollow if taken back), a line while it is in, a cross where it is dropped."""
     places = {int(group): row for row, group in enumerate(rows)}
-    size = min(5.0, max(1.5, 30 * figure_width(ax) / max(len(steps), 1)))  # so that it fits its cell
-    for number, step in enumerate(steps, 1):
+    size = min(5.0, max(1.5, 30 * figure_width(ax) / max(len(steps) - 1, 1)))  # so that it fits its cell
+    drops, back = undone(steps), taken_back(steps)
+    for number, step in enumerate(steps):
         row = places.get(-1 if step.group is None else step.group)
         if row is None:
             continue
-        face = "#FDFDFD" if step.kept else "none"
+        face = "none" if number in back else "#FDFDFD"
         ax.plot(number, row, "o", markersize=size, markerfacecolor=face, markeredgecolor="#FDFDFD", clip_on=False)
-        if step.kept and number < len(steps):
-            ax.plot([number + 0.5, len(steps) + 0.5], [row, row], color=GREY, linewidth=1.0, alpha=0.6)
+        end = drops.get(number, len(steps))
+        if number not in back and number + 1 < end:
+            ax.plot([number + 0.5, end - 0.5], [row, row], color=GREY, linewidth=1.0, alpha=0.6)
+        if end < len(steps):
+            ax.plot(end, row, "x", markersize=size + 1, markeredgewidth=1.5, color="#000000", clip_on=False)

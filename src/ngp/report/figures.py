@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ngp.path import additions
 from ngp.report.candidates_plot import candidates_height, candidates_shown, plot_candidates
 from ngp.report.fit_plot import plot_fit
 from ngp.report.pixels_plot import plot_pixels
@@ -33,7 +34,7 @@ def draw_figures(result: Result) -> dict[str, list[tuple[str, str]]]:
     if len(steps) > 1:
         figures["path"] = _pair(
             lambda ax: _without_title(plot_path(result, ax=ax)), 4.4, 4.6, "path", "Validation loss along the path",
-            "The loss after each step with its standard error, the steps that were taken back, and the runners-up.",
+            "The loss after each step with its standard error, the steps that were undone, and the runners-up.",
         )  # fmt: skip
         height = candidates_height(len(candidates_shown(steps[1:])))
         wide = min(WIDE, max(SQUARE, 3.2 + 0.5 * len(steps)))
@@ -41,9 +42,9 @@ def draw_figures(result: Result) -> dict[str, list[tuple[str, str]]]:
             lambda ax: plot_candidates(result, ax=ax), height, height, "candidates",
             "All candidates in all steps", "How near each candidate came to the one that was picked.", wide,
         )  # fmt: skip
-    n_kept = sum(step.kept for step in steps) - 1
-    if n_kept:
-        height = bars_height(min(n_kept, MOST_BARS)) - 0.3
+    n_ranked = len(additions(steps))
+    if n_ranked:
+        height = bars_height(min(n_ranked, MOST_BARS)) - 0.3
         figures["ranking"] = _pair(
             lambda ax: _without_title(plot_ranking(result, ax=ax)), height, height, "ranking",
             "What each feature added", "The share of the loss at the start that each selected feature took away.",
@@ -65,7 +66,7 @@ def _square_figures(result: Result) -> dict[str, list[tuple[str, str]]]:
         figures["pixels"] = _single(
             lambda ax: _without_title(plot_pixels(result, picture["shape"], picture["mean"], ax=ax)),
             SQUARE - 0.8, (SQUARE - 0.8) * min(2.0, max(0.2, rows / cols)), "pixels", "Selected pixels",
-            "The mean image with the selected pixels, and the step that selected them.",
+            "The mean image with the selected pixels, and their ranks.",
         )  # fmt: skip
     title, confusion = "Predictions and truth", result.fit["confusion"]
     if confusion is None:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ngp.path import Step
 from ngp.report.candidates_plot import candidates_shown
 from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS
 from ngp.report.style import visible
 from ngp.result import Result
+from ngp.telling import fates, group_names, left_behind, only_additions, taken_back
 from ngp.words import counted, duration, number, with_error
 
 __all__ = ["Table", "describe", "seen"]
@@ -46,7 +48,7 @@ def describe(result: Result) -> dict[str, Any]:
     ----------
     result : Result
     """
-    noun = "feature" if _is_single(result) else "group"
+    noun, steps = "feature" if _is_single(result) else "group", result.steps
     return {
         "target": result.asked["target"],
         "question": f"Which of {counted(result.asked['n_groups'], noun)} predict",
@@ -55,14 +57,18 @@ def describe(result: Result) -> dict[str, Any]:
         "partial": result.answer["partial"],
         "stop_reason": result.answer["stop_reason"],
         "screened": result.asked["parameters"].get("screen") is not None,
+        "floating": bool(result.asked["parameters"].get("floating")),
+        "look_ahead": result.asked["parameters"].get("look_ahead", 1),
+        "only_additions": only_additions(steps),
+        "dropped": left_behind(steps, seen)[0],
         "tiles": _tiles(result, noun),
         "asked": _asked(result, noun),
-        "path": _path_table(result),
+        "path": _path_table(result, steps),
         "ranking": _ranking_table(result),
         "most_bars": MOST_BARS,
         "most_pairs": MOST_PAIRS,
-        "calls": _close_calls(result),
-        "candidates": _candidates_table(result),
+        "calls": _close_calls(result, steps),
+        "candidates": _candidates_table(result, steps),
         "n_candidates": result.asked["n_groups"],
         "n_tried": len({g for step in result.path for g, loss in enumerate(step["losses"]) if loss is not None}),
         "groups": _groups_table(result),
@@ -128,8 +134,18 @@ def _asked(result: Result, noun: str) -> list[tuple[str, str]]:
         ("Judged by", LOSSES.get(asked["loss"], asked["loss"])),
         ("Validation", asked["cv"]),
         ("When to stop", _stop_in_words(asked["parameters"])),
+        ("Looking ahead", _ahead_in_words(asked["parameters"], noun)),
+        ("Wrong picks", "dropped or exchanged" if asked["parameters"].get("floating") else ""),
     ]
     return [(term, text) for term, text in facts if text]
+
+
+def _ahead_in_words(parameters: dict[str, Any], noun: str) -> str:
+    depth, width = parameters.get("look_ahead", 1), parameters.get("beam_width")
+    if depth == 1:
+        return ""
+    grown = "" if width is None else f", grown from the best {counted(width, 'smaller one')}"
+    return f"{noun}s in {'pairs' if depth == 2 else f'sets of {depth}'}{grown}"
 
 
 def _stop_in_words(parameters: dict[str, Any]) -> str:
@@ -151,26 +167,39 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     return ", or ".join(parts)
 
 
-def _path_table(result: Result) -> Table:
-    rows = []
+def _path_table(result: Result, steps: Sequence[Step]) -> Table:
+    names, what_became, is_plain, rows = group_names(steps), fates(steps), only_additions(steps), []
     for place, step in enumerate(result.path):
-        start = "fixed columns" if step["columns"] else "constant prediction"
         rows.append([
-            str(place), start if step["action"] == "start" else seen(step["name"]), number(step["loss"]),
-            number(step["standard_error"]), _percent(step["gain"]), f"{step['n_fits']:,}", duration(step["seconds"]),
-            "yes" if step["kept"] else "taken back",
+            str(place), _what_was_done(step, names, is_plain), number(step["loss"]), number(step["standard_error"]),
+            _percent(step["gain"]), f"{step['n_fits']:,}", duration(step["seconds"]), what_became[place] or "yes",
         ])  # fmt: skip
     header = ["Step", "Added", "Loss", "Standard error", "Gain", "Candidates", "Time", "Kept"]
-    return Table("The path, step by step", header, rows)
+    if is_plain:
+        return Table("The path, step by step", header, rows)
+    header[1:2] = ["Added or dropped", "Selected"]
+    rows = [[*row[:2], str(step.n_selected), *row[2:]] for row, step in zip(rows, steps, strict=True)]
+    return Table("The path, step by step (the gain of an exchange is that of what came in)", header, rows)
+
+
+def _what_was_done(step: dict[str, Any], names: dict[int, str], is_plain: bool) -> str:
+    """What a step added or dropped; where nothing is ever dropped, the name alone says it."""
+    name = seen(step["name"])
+    if step["action"] == "start":
+        return "fixed columns" if step["columns"] else "constant prediction"
+    if step["action"] == "drop":
+        return f"{name} dropped"
+    if step["action"] == "swap":
+        return f"{name} instead of {seen(names[step['dropped']])}"
+    return name if is_plain else f"{name} added"
 
 
 def _ranking_table(result: Result) -> Table:
-    kept = [step for step in result.path[1:] if step["kept"]]
     start = result.path[0]["loss"] or 1.0
     rows = [
         [str(rank), seen(step["name"]), _percent(_drop(step) / start), _percent(step["gain"]), number(step["loss"]),
          step["predictor"]]
-        for rank, step in enumerate(kept, 1)
+        for rank, step in enumerate((step for step in result.path if step["kept"] and step["group"] is not None), 1)
     ]  # fmt: skip
     header = ["Rank", "Feature", "Share of the first loss", "Gain", "Loss after", "Predictor"]
     return Table("The ranking", header, rows)
@@ -180,37 +209,41 @@ def _drop(step: dict[str, Any]) -> float:
     return float(step["before"] - step["loss"]) if None not in (step["before"], step["loss"]) else 0.0
 
 
-def _close_calls(result: Result) -> dict[str, Any]:
+def _close_calls(result: Result, steps: Sequence[Step]) -> dict[str, Any]:
     """Which picks were close: the gap to the runner-up is smaller than a standard error of the winner's loss."""
-    names, rows, n_close = result.groups["names"], [], 0
-    picked = {step["group"]: place for place, step in enumerate(result.path) if step["kept"] and place}
-    has_errors = False
+    names, rows, n_close, has_errors = result.groups["names"], [], 0, False
+    back = taken_back(steps)
     for place, step in enumerate(result.path):
         if step["runner_up"] is None or None in (step["loss"], step["runner_up_loss"]):
             continue
         gap, error, drop = step["runner_up_loss"] - step["loss"], step["standard_error"], _drop(step)
         close = bool(error) and gap < error
         has_errors, n_close = has_errors or bool(error), n_close + close
-        later = picked.get(step["runner_up"], 0)
         share = _percent(max(0.0, (drop - gap) / drop)) if drop > 0 else "–"
         call = ("close" if close else "clear") if error else "–"
         rows.append([
             str(place), seen(step["name"]), seen(names[step["runner_up"]]), number(gap),
             f"{gap / error:.2f}" if error else "–", share,
-            f"picked in step {later}" if later > place else "passed over", call,
+            _what_became_of_the_runner_up(result.path, place, back), call,
         ])  # fmt: skip
     header = ["Step", "Picked", "Runner-up", "Gap", "In standard errors", "Share of the gain", "The runner-up", "Call"]
     table = Table("Picks and their runners-up", header, rows)
     return {"table": table, "n": n_close, "n_picks": len(rows), "has_errors": has_errors}
 
 
-def _candidates_table(result: Result) -> Table:
-    steps = result.steps[1:]
-    names, places = result.groups["names"], candidates_shown(steps)
+def _what_became_of_the_runner_up(path: Sequence[dict[str, Any]], place: int, back: set[int]) -> str:
+    runner_up = path[place]["runner_up"]
+    if runner_up == path[place]["dropped"]:
+        return "replaced"
+    picks = [later for later in range(place + 1, len(path)) if path[later]["group"] == runner_up and later not in back]
+    return f"picked in step {picks[0]}" if picks else "passed over"
+
+
+def _candidates_table(result: Result, steps: Sequence[Step]) -> Table:
+    names, places = result.groups["names"], candidates_shown(steps[1:])
     rows = [[seen(names[group]), *(number(step["losses"][group]) for step in result.path[1:])] for group in places]
-    return Table(
-        "Validation loss of each candidate", ["Candidate", *(f"Step {k + 1}" for k in range(len(steps)))], rows
-    )
+    numbered = [f"Step {k}{' (without it)' if step.action == 'drop' else ''}" for k, step in enumerate(steps)]
+    return Table("Validation loss of each candidate", ["Candidate", *numbered[1:]], rows)
 
 
 def _groups_table(result: Result) -> Table | None:
@@ -251,7 +284,7 @@ def _pixels_table(result: Result) -> Table | None:
         for row, ranks in enumerate(result.image["ranks"])
     ]
     header = ["Row", *(str(col + 1) for col in range(result.image["shape"][1]))]
-    return Table("The step that selected each pixel", header, rows)
+    return Table("The rank of each pixel in the order of selection", header, rows)
 
 
 def _correlations(result: Result) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ngp._types import BoolArray, FloatArray, IntArray
+from ngp.path import additions
 from ngp.report.sources import steps_of
 from ngp.report.style import COLOURS, figure_width, new_axes
 
@@ -24,7 +25,7 @@ SMALLEST_BOX = 13.0
 def plot_pixels(
     source: Any, image_shape: Sequence[int], image: npt.ArrayLike | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Plot which pixels were selected, with the number of the step that did where there is room for it.
+    """Plot which pixels were selected, with their rank in the order of selection where there is room for it.
 
     Parameters
     ----------
@@ -50,7 +51,8 @@ def plot_pixels(
     >>> plot_pixels(selector, (8, 8), X.mean(axis=0).reshape(8, 8)).get_title(loc="left")  # doctest: +SKIP
     '2 of 64 pixels, in 2 steps'
     """
-    kept = [step for step in steps_of(source) if step.kept]
+    steps = steps_of(source)
+    kept = [steps[0], *additions(steps)]
     shape = tuple(int(size) for size in image_shape)
     highest = max((int(step.columns.max()) for step in kept if len(step.columns)), default=0)
     if len(shape) not in (2, 3) or min(shape) < 1 or highest >= np.prod(shape):

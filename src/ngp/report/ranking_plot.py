@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ngp.path import additions
 from ngp.report.sources import names_of, steps_of
 from ngp.report.style import COLOURS, GREY, NARROW, clean, figure_width, new_axes, shown_name
 
@@ -23,7 +24,8 @@ WIDEST_GAP = 5.0
 def plot_ranking(source: Any, *, ax: Axes | None = None) -> Axes:
     """Plot what each selected feature took away of the loss, in the order of their selection.
 
-    A bar is the drop of the validation loss in the step that added the feature, as a share of the loss at the start.
+    A bar is the drop of the validation loss in the step that added the feature, as a share of the loss at the start;
+    of an exchange, the drop against the selection without either of the two.
     Of more than 60 features the first 60 are shown.
 
     Parameters
@@ -47,7 +49,7 @@ def plot_ranking(source: Any, *, ax: Axes | None = None) -> Axes:
     "share of the constant prediction's loss taken away (%)"
     """
     steps = steps_of(source)
-    kept = [step for step in steps[1:] if step.kept]
+    kept = additions(steps)
     start = steps[0].loss if steps[0].loss > 0 else 1.0
     longest = 18 if ax is not None and _is_narrow(ax) else 30
     shares = [100 * (step.before - step.loss) / start for step in kept[:MOST_BARS]]
@@ -64,7 +66,8 @@ def plot_runners_up(source: Any, *, ax: Axes | None = None) -> Axes:
     """Plot how far the runner-up of each step was behind.
 
     A bar is the gap between the two losses in standard errors of the winner's loss (cut at 5); where it is shorter
-    than one, the pick was a close call and the bar is orange. With a single validation set there is no standard
+    than one, the pick was a close call and the bar is orange. Of an exchange, the runner-up can be what was given away.
+    Steps without a runner-up, such as drops, are left out. With a single validation set there is no standard
     error: then the gap is shown as a share of the winner's loss.
 
     Parameters
