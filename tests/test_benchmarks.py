@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.model_selection import train_test_split
 
 from ngp.screening import n_scored
 
@@ -275,3 +276,58 @@ def test_searching_counts_what_was_found(
     assert found["xor"]["more"] == {"found": 2, "found_alone": 2, "with_decoy": None}
     assert found["xor"]["times_the_n_fits"] > 1
     assert "times the trainings" in capsys.readouterr().out
+
+
+@pytest.fixture
+def fifty(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("benchmarks.fifty")
+
+
+def three_classes() -> tuple[np.ndarray, np.ndarray]:
+    """Classes that the first and the third of twelve columns tell apart."""
+    X = np.random.default_rng(0).normal(size=(150, 12))
+    return X, (X[:, 0] > 0).astype(np.intp) + (X[:, 2] > 0)
+
+
+def test_fifty_selects_without_the_held_out_rows(fifty: ModuleType) -> None:
+    X, y = three_classes()
+    found = fifty.run_once(X, y, seed=1, k=2, device="cpu")
+    assert set(found["order"]) == {0, 2}
+    assert found["ngp"] > 0.9
+    assert found["ngp"] >= found["all"] > found["random"]
+    _, rows = train_test_split(np.arange(len(X)), test_size=0.2, random_state=1)
+    X[rows], y[rows] = -X[rows], 3  # a class that no training row has
+    other = fifty.run_once(X, y, seed=1, k=2, device="cpu")
+    assert other["order"] == found["order"]
+    assert other["ngp"] == other["all"] == other["random"] == 0
+
+
+def test_fifty_reports_means_beside_the_published(
+    fifty: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(fifty.DATA, "mice", three_classes)
+    monkeypatch.setattr(fifty, "N_SELECTED", 2)
+    file = tmp_path / "fifty.json"
+    fifty.main(["--data", "mice", "--seeds", "2", "--first-seed", "3", "--device", "cpu", "--json", str(file)])
+    results = json.loads(file.read_text())
+    found = results["data"]["mice"]
+    first, second = found["runs"]
+    assert [first["seed"], second["seed"]] == [3, 4]
+    assert found["ngp"]["mean"] == pytest.approx((first["ngp"] + second["ngp"]) / 2)
+    assert found["random"]["standard_error"] == pytest.approx(abs(first["random"] - second["random"]) / 2)
+    assert found["difference"] == pytest.approx(found["ngp"]["mean"] - 0.997)
+    documented = (ROOT / "benchmarks" / "README.md").read_text()
+    assert all(f"`{key}`" in documented for key in [*results, *found] if key not in ("rows", "columns"))
+    assert "LassoNet 0.997" in capsys.readouterr().out
+
+
+def test_fifty_shrinks_images_linearly(fifty: ModuleType) -> None:
+    ramp = np.add.outer(np.linspace(0, 1, 32), np.linspace(0, 10, 32))
+    small = np.add.outer(np.linspace(0, 1, 20), np.linspace(0, 10, 20))
+    np.testing.assert_allclose(fifty.shrink(np.array([ramp, -ramp])), [small.ravel(), -small.ravel()], atol=1e-12)
+
+
+def test_fifty_has_no_error_of_a_single_run(fifty: ModuleType) -> None:
+    assert fifty.mean_and_error([0.5]) == {"mean": 0.5, "standard_error": None}
+    assert fifty.with_error(fifty.mean_and_error([0.5])) == "0.5000"
