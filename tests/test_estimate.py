@@ -84,6 +84,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "groups": {"groups": GROUPS},
     "screened": {"screen": 4},
     "screened lightly": {"screen": 11},
+    "pairs": {"look_ahead": 2},
+    "pairs of groups": {"look_ahead": 2, "groups": GROUPS},
+    "screened pairs": {"look_ahead": 2, "screen": 20},
     "fewer fits": {"max_fits": 13},
     "fewer features": {"n_features_to_select": None, "stop": MaxFeatures(2)},
     "fewer columns": {"n_features_to_select": None, "stop": MaxColumns(4)},
@@ -105,6 +108,13 @@ def test_number_of_fits_and_steps(name: str) -> None:
     assert found.seconds > sum(found.step_seconds) > 0 or not found.n_steps
     assert found.memory >= LEAST_BYTES
     assert (found.device, found.n_jobs, found.rough) == ("cpu", SETTINGS[name].get("n_jobs", 1), False)
+
+
+@pytest.mark.parametrize("settings", [{"beam_width": 3, "look_ahead": 3}, {"floating": True}])
+def test_number_of_fits_is_about_right_where_losses_have_a_say(settings: dict[str, Any]) -> None:
+    selector = make_selector(**settings)
+    found = selector.estimate(X, y)
+    assert 0.5 < found.n_fits / n_fits_of(selector.fit(X, y)) < 2
 
 
 @pytest.mark.parametrize("settings", [{}, {"tol": 0.5}, {"stop": "plateau"}, {"stop": Plateau(2)}, {"max_time": 1e5}])

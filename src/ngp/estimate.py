@@ -17,13 +17,13 @@ from ngp._types import IntArray
 from ngp.calibration import look_at_columns, watched_memory
 from ngp.chance import FEWEST_DRAWS
 from ngp.compute.parallel import keep_workers
+from ngp.looking_ahead import n_sets
 from ngp.path import Step
 from ngp.preparation import prepare, stop_rule
-from ngp.problem import Problem
 from ngp.rehearsal import Rehearsal
-from ngp.rule_parts import needs_chance
-from ngp.screening import Screening, n_scored
-from ngp.search import Candidates
+from ngp.rule_parts import needs_chance, room_left
+from ngp.screening import n_scored
+from ngp.search import Candidates, Search
 from ngp.stopping import Stop, StopRule
 from ngp.training_data import check_columns
 from ngp.words import counted, duration
@@ -136,10 +136,11 @@ def estimate_fit(
         scan = look_at_columns(problem)
         check_columns(problem, fixed)
         with threadpool_limits(1, user_api="blas"), keep_workers():
-            screening = None if asked.screen is None else Screening(asked.screen, prepared.seed, asked.n_jobs)
-            plan = Plan.of(asked, problem, fixed, screening)
+            search = prepared.search(asked)
+            plan = Plan.of(asked, search, fixed)
             n_steps = len(plan.steps(lambda *_: 0.0)[0])
-            trial = Rehearsal(problem, prepared.bind(asked), screening, fixed, n_steps, scan.columns, asked.n_jobs)
+            screening = search.screening
+            trial = Rehearsal(problem, search.scorer, screening, fixed, n_steps, scan.columns, asked.n_jobs)
             steps, assumption = plan.steps(trial.step_seconds)
             total = preparing + scan.seconds + trial.once_seconds + trial.final_seconds
             n_bytes = trial.n_bytes(max((step.n_fits for step in steps), default=1))
@@ -169,8 +170,10 @@ class Plan:
         What a fit begins with.
     sizes : int array
         Number of columns of each candidate of the first step.
-    screening : Screening or None
-        Says how many candidates are scored.
+    search : Search
+        Says how many candidates and sets of them are scored.
+    floating : bool
+        Whether selected groups are dropped and exchanged.
     end : {"number", "losses", "rule"}
         What decides how many there are: a number, the losses, or a rule of the user's, which may do either.
     """
@@ -178,12 +181,14 @@ class Plan:
     rule: StopRule
     start: Step
     sizes: IntArray
-    screening: Screening | None
+    search: Search
+    floating: bool
     end: Literal["number", "losses", "rule"]
 
     @classmethod
-    def of(cls, selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray, screening: Screening | None) -> Plan:
+    def of(cls, selector: NeuralGreedyPursuit, search: Search, fixed: IntArray) -> Plan:
         """What the parameters of a selector lead to."""
+        problem = search.problem
         parts = problem.part_weights
         start = Step(
             action="start",
@@ -210,7 +215,7 @@ class Plan:
             end: Literal["number", "losses", "rule"] = "number"
         else:
             end = "losses" if selector.stop in (None, "auto") else "rule"
-        return cls(stop_rule(selector, problem, fixed), start, sizes, screening, end)
+        return cls(stop_rule(selector, problem, fixed), start, sizes, search, selector.floating, end)
 
     def steps(self, seconds: Callable[[int, int, int], float]) -> tuple[list[Step], str]:
         """Imagine the steps after the start, and say why there are so many.
@@ -231,15 +236,15 @@ class Plan:
                 # That many steps would always pay is believed only where somebody has set their number.
                 meant = self.end == "number" or not (stop.partial or exhausted)
                 if meant or made <= ASSUMED_STEPS:
-                    return steps[1:], f"every step pays, until {stop.reason}"
+                    return self._exchanged(steps, seconds), f"every step pays, until {stop.reason}"
                 break
             steps.append(self._next(steps[-1], made, n_groups - made, seconds))
-        steps = steps[1 : 1 + ASSUMED_STEPS]
+        steps = self._exchanged(steps[: 1 + ASSUMED_STEPS], seconds)
         return steps, f"{counted(len(steps), 'step')}, since the losses decide how many there are"
 
     def _next(self, last: Step, made: int, n_left: int, seconds: Callable[[int, int, int], float]) -> Step:
         """A step that improves the loss more than any rule asks for."""
-        number = n_left if self.screening is None else n_scored(self.screening.screen, n_left)
+        looked, number = self._n_scored(n_left, room_left(self.rule, last))
         loss, times = 1 / (made + 2), 1 + FEWEST_DRAWS * needs_chance(self.rule)
         return replace(
             last,
@@ -247,9 +252,31 @@ class Plan:
             before=HUGE_GAIN * loss,
             loss=loss,
             fold_losses=np.full_like(last.fold_losses, loss),
-            seconds=times * seconds(made, n_left, number),
+            seconds=times * seconds(made, looked, number),
             n_fits=times * number,
             chance=0.0,
             n_selected=last.n_selected + 1,
             n_columns=last.n_columns + max(1, round(float(self.sizes.mean()))),
         )
+
+    def _n_scored(self, n_left: int, room: int | None) -> tuple[int, int]:
+        """How many candidates, or sets of them, a step looks at, and how many of them it scores."""
+        search, screening = self.search, self.search.screening
+        depth = min(search.look_ahead, n_left, search.look_ahead if room is None else max(1, room))
+        sets = n_sets(n_left, depth, search.beam_width, screening is not None)
+        if screening is None:
+            return n_left + sets, n_left + sets
+        return max(n_left, sets), n_scored(screening.screen, sets) + n_left if sets else n_scored(
+            screening.screen, n_left
+        )
+
+    def _exchanged(self, steps: list[Step], seconds: Callable[[int, int, int], float]) -> list[Step]:
+        """The steps after the start; the last one with what it takes to see that nothing is better exchanged."""
+        made = len(steps) - 1
+        if not self.floating or made == 0:
+            return steps[1:]
+        last, n_left = steps[-1], len(self.sizes) - made + 1
+        number = n_left if self.search.screening is None else n_scored(self.search.screening.screen, n_left)
+        times = 2 * made  # each group exchanged for all others, and left out
+        duration_of_all = last.seconds + times * seconds(made - 1, n_left, number)
+        return [*steps[1:-1], replace(last, seconds=duration_of_all, n_fits=last.n_fits + times * number)]

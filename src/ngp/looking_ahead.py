@@ -19,7 +19,7 @@ from ngp.predictors.base import ColumnSets, Scorer
 from ngp.problem import Problem
 from ngp.screening import Screening
 
-__all__ = ["Ahead", "Outlook", "best_ahead", "worth"]
+__all__ = ["Ahead", "Outlook", "best_ahead", "n_sets", "worth"]
 
 # Sets of candidates that are scored in a step at most, and that are screened at most, which is far quicker.
 MOST_SETS = 50_000
@@ -67,18 +67,12 @@ class Outlook:
     before: float
     beam_width: int | None
 
-    @property
-    def most(self) -> int:
-        """How many sets of a size are looked at in a step."""
-        return MOST_SETS if self.screening is None else MOST_SCREENED
-
     def larger(self, sets: IntArray, values: FloatArray, size: int) -> IntArray:
         """Sets (n, size) of candidates that are worth looking at, given smaller ones (m, size - 1)."""
-        n = len(self.columns)
-        if self.beam_width is None and comb(n, size) <= self.most:
-            return all_sets(n, size)
-        width = self.beam_width or max(1, self.most // n)
-        return extended(sets[np.argsort(values, kind="stable")[:width]], n)
+        width = n_extended(len(self.columns), size, self.beam_width, self.screening is not None)
+        if width is None:
+            return all_sets(len(self.columns), size)
+        return extended(sets[np.argsort(values, kind="stable")[:width]], len(self.columns))
 
     def screened(self, sets: IntArray) -> IntArray:
         """Those of the sets that are worth scoring."""
@@ -117,7 +111,7 @@ def best_ahead(outlook: Outlook, singles: FloatArray, depth: int) -> Ahead | Non
     """
     n, n_fits = len(singles), 0
     sets, values = np.arange(n)[:, None], singles
-    all_at_once = outlook.beam_width is None and comb(n, depth) <= outlook.most
+    all_at_once = n_extended(n, depth, outlook.beam_width, outlook.screening is not None) is None
     for size in range(depth if all_at_once else 2, depth + 1):
         sets = outlook.screened(outlook.larger(sets, values, size))
         losses = outlook.losses(sets)
@@ -129,6 +123,54 @@ def best_ahead(outlook: Outlook, singles: FloatArray, depth: int) -> Ahead | Non
         members, n_fits = sets[np.argmin(outlook.worth(sets, outlook.losses(sets)))], n_fits + len(sets)
     first = int(members[np.argmin(singles[members])])
     return Ahead(first, loss, n_fits) if isfinite(loss) else None
+
+
+def n_extended(n: int, size: int, beam_width: int | None, screened: bool) -> int | None:
+    """How many sets are extended to sets of a size; None where all sets of that size are looked at.
+
+    Parameters
+    ----------
+    n : int
+        Number of candidates.
+    size : int
+        Of the larger sets.
+    beam_width : int or None
+        What the user says.
+    screened : bool
+        Whether sets are screened, so that more of them can be looked at.
+
+    Examples
+    --------
+    >>> n_extended(200, 2, None, False), n_extended(2000, 2, None, False), n_extended(2000, 2, 5, False)
+    (None, 25, 5)
+    """
+    most = MOST_SCREENED if screened else MOST_SETS
+    if beam_width is None and comb(n, size) <= most:
+        return None
+    return beam_width or max(1, most // n)
+
+
+def n_sets(n: int, depth: int, beam_width: int | None, screened: bool) -> int:
+    """How many sets are looked at in a step, at most.
+
+    Parameters
+    ----------
+    n : int
+        Number of candidates.
+    depth : int
+        How many are added in mind.
+    beam_width, screened
+        As of `n_extended`.
+
+    Examples
+    --------
+    >>> n_sets(200, 2, None, False), n_sets(200, 1, None, False), n_sets(2000, 3, 5, False)
+    (19900, 0, 20000)
+    """
+    if depth > 1 and n_extended(n, depth, beam_width, screened) is None:
+        return comb(n, depth)
+    widths = [(size, n_extended(n, size, beam_width, screened)) for size in range(2, depth + 1)]
+    return sum(comb(n, size) if width is None else width * n for size, width in widths)
 
 
 def all_sets(n: int, size: int) -> IntArray:
