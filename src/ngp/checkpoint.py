@@ -28,7 +28,7 @@ from ngp.sources import ColumnSource, read_columns
 __all__ = ["Checkpoint", "CheckpointError", "identity_of"]
 
 FORMAT = "ngp-checkpoint/1"
-NUMBERS = ("before", "loss", "standard_error", "gain", "runner_up_loss", "seconds", "chance", "ahead")
+NUMBERS = ("before", "loss", "standard_error", "gain", "runner_up_loss", "seconds", "chance", "ahead", "certainty")
 COUNTS = ("n_fits", "n_selected", "n_columns", "n_ahead")
 ARRAYS = ("fold_losses", "fold_weights", "losses")
 # What is known by a hash, or by a seed that nobody gave.

@@ -22,7 +22,7 @@ import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.chance import share_taken, tail_probability
-from ngp.path import Step, chosen, scored_step
+from ngp.path import Step, certainty, chosen, scored_step
 from ngp.predictors.base import ColumnSets, Losses, Scorer, drop_losses, scorer_at
 from ngp.problem import Problem
 from ngp.search import Candidates, Search, by_group
@@ -168,6 +168,7 @@ def _best_swap(search: Search, steps: Sequence[Step], group: int) -> tuple[Step 
         losses=by_group(problem, candidates.names, means),
         predictor=search.predictor,
         dropped=group,
+        certainty=certainty(losses, best, place),
     )
     return step, len(losses.parts)
 

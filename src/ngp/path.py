@@ -8,12 +8,13 @@ from math import inf, nan
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import stdtr
 
 from ngp._types import FloatArray, IntArray
 from ngp.predictors.base import Losses
 from ngp.stopping import standard_error
 
-__all__ = ["Path", "Step", "additions", "chosen", "finished", "scored_step"]
+__all__ = ["Path", "Step", "additions", "certainty", "chosen", "finished", "scored_step"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Step:
         nobody looked.
     n_ahead : int
         How many groups it adds.
+    certainty : float
+        Probability that the added group is better than the runner-up, by a t-test of the paired differences of their
+        losses in the parts of the validation; NaN where there is no runner-up, or a single part. It doesn't know that
+        both were chosen by these losses.
     """
 
     action: Literal["start", "add", "drop", "swap"]
@@ -93,6 +98,7 @@ class Step:
     dropped: int | None = None
     ahead: float = nan
     n_ahead: int = 1
+    certainty: float = nan
 
 
 def scored_step(scored: Losses, position: int, *, before: float, predictor: str, **others: Any) -> Step:
@@ -123,6 +129,32 @@ def scored_step(scored: Losses, position: int, *, before: float, predictor: str,
         predictor=predictor if scored.predictors is None else str(scored.predictors[position]),
         **others,
     )
+
+
+def certainty(scored: Losses, better: int, other: int | None) -> float:
+    """Probability that one of several selections is better than another, from the paired differences of their parts.
+
+    Parameters
+    ----------
+    scored : Losses
+        Of the selections.
+    better, other : int
+        Which of them; without the other one, and where there is a single part, nothing can be said: NaN.
+
+    Examples
+    --------
+    >>> scored = Losses(np.array([[1.0, 2.0, 3.0], [1.3, 2.2, 3.4]]), np.full(3, 1 / 3))
+    >>> round(certainty(scored, 0, 1), 3), certainty(scored, 0, 0)
+    (0.982, 0.5)
+    """
+    n_parts = np.count_nonzero(scored.weights)
+    if other is None or n_parts < 2:
+        return nan
+    differences = scored.parts[other] - scored.parts[better]
+    mean, error = float(differences @ scored.weights), standard_error(differences, scored.weights)
+    if error == 0:
+        return 0.5 if mean == 0 else float(mean > 0)
+    return float(stdtr(n_parts - 1, mean / error))
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def _refuse_constant(constant: str) -> None:
 
 
 def _step(values: dict[str, Any]) -> Step:
-    numbers = ("before", "loss", "standard_error", "gain", "runner_up_loss", "chance", "ahead")
+    numbers = ("before", "loss", "standard_error", "gain", "runner_up_loss", "chance", "ahead", "certainty")
     lists = ("fold_losses", "fold_weights", "losses")
     known = {field.name: values[field.name] for field in fields(Step)}
     known |= {name: WITHOUT_NUMBER if values[name] is None else float(values[name]) for name in numbers}

@@ -85,6 +85,7 @@ SCHEMA: dict[str, Any] = {
             "dropped": MAYBE_WHOLE,
             "ahead": MAYBE_NUMBER,
             "n_ahead": WHOLE,
+            "certainty": MAYBE_NUMBER,
         }
     ],
     "correlations": [{"group": WHOLE, "others": [{"group": WHOLE, "correlation": NUMBER}]}],

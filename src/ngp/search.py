@@ -12,7 +12,7 @@ import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.looking_ahead import Ahead, Outlook, best_ahead, worth
-from ngp.path import Step, scored_step
+from ngp.path import Step, certainty, scored_step
 from ngp.predictors.base import ColumnSets, Losses, ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
 from ngp.screening import Screening
@@ -187,6 +187,7 @@ class Found(NamedTuple):
             predictor=search.predictor,
             ahead=self.ahead,
             n_ahead=self.n_ahead,
+            certainty=certainty(self.losses, best, self.second),
         )
 
     def led_by(self, ahead: Ahead, depth: int) -> Found:

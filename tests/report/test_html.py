@@ -222,9 +222,9 @@ def test_what_was_dropped_has_no_rank(name: str) -> None:
 def test_the_runner_up_of_an_exchange_is_replaced() -> None:
     rows = {row[0]: row for row in describe(cases.exchanges().result)["calls"]["table"].rows}
     assert rows["7"][1:3] == ["x6", "x4"]
-    assert rows["7"][6] == "replaced"
-    assert rows["1"][6] == "picked in step 2"  # and exchanged later
-    assert rows["11"][6] == "passed over"
+    assert rows["7"][7] == "replaced"
+    assert rows["1"][7] == "picked in step 2"  # and exchanged later
+    assert rows["11"][7] == "passed over"
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,9 @@ def test_close_calls_are_gaps_below_a_standard_error() -> None:
         gaps = [(s.runner_up_loss - s.loss) / s.standard_error for s in result.steps if s.runner_up is not None]
         assert calls["n"] == sum(gap < 1 for gap in gaps)
         assert [row[4] for row in calls["table"].rows] == [f"{gap:.2f}" for gap in gaps]
-        assert [row[7] for row in calls["table"].rows] == ["close" if gap < 1 else "clear" for gap in gaps]
+        assert [row[8] for row in calls["table"].rows] == ["close" if gap < 1 else "clear" for gap in gaps]
+        sure = [f"{100 * step.certainty:.1f}%" for step in result.steps if step.runner_up is not None]
+        assert [row[5] for row in calls["table"].rows] == sure
         assert f"{calls['n']} of {len(gaps)} picks" in "".join(Page(html_of(name)).all("p"))
 
 
@@ -294,7 +296,7 @@ def test_it_says_what_became_of_the_runner_up() -> None:
     picked = {step["group"]: number for number, step in enumerate(result.path)}
     for step, row in zip(result.path[1:], describe(result)["calls"]["table"].rows, strict=True):
         later = picked.get(step["runner_up"])
-        assert row[6] == ("passed over" if later is None else f"picked in step {later}")
+        assert row[7] == ("passed over" if later is None else f"picked in step {later}")
 
 
 def test_without_a_standard_error_no_pick_is_called_close(tmp_path: Path) -> None:

@@ -223,10 +223,19 @@ def _close_calls(result: Result, steps: Sequence[Step]) -> dict[str, Any]:
         call = ("close" if close else "clear") if error else "–"
         rows.append([
             str(place), seen(step["name"]), seen(names[step["runner_up"]]), number(gap),
-            f"{gap / error:.2f}" if error else "–", share,
+            f"{gap / error:.2f}" if error else "–", _percent(step["certainty"]), share,
             _what_became_of_the_runner_up(result.path, place, back), call,
         ])  # fmt: skip
-    header = ["Step", "Picked", "Runner-up", "Gap", "In standard errors", "Share of the gain", "The runner-up", "Call"]
+    header = [
+        "Step",
+        "Picked",
+        "Runner-up",
+        "Gap",
+        "In standard errors",
+        "Probability to be better",
+        "Share of the gain",
+    ]
+    header += ["The runner-up", "Call"]
     table = Table("Picks and their runners-up", header, rows)
     return {"table": table, "n": n_close, "n_picks": len(rows), "has_errors": has_errors}
 
