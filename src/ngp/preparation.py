@@ -129,6 +129,8 @@ def prepare(
     if isinstance(selector.stop, type):
         name = selector.stop.__name__
         raise TypeError(f"stop={name} is a class: give an object, made with {name}(…).")
+    if selector.n_resamples % 2:
+        raise ValueError(f"n_resamples={selector.n_resamples} is odd, but halves come in pairs: give an even number.")
     predictor = resolve_predictor(selector.predictor)
     data, targets = check_training_data(selector, X, y)
     selector._single_output = targets.ndim == 1

@@ -18,6 +18,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
+from ngp._types import BoolArray, IntArray
 from ngp.checkpoint import Checkpoint, identity_of
 from ngp.compute.parallel import keep_workers
 from ngp.estimate import Estimate, estimate_fit
@@ -32,6 +33,7 @@ from ngp.preparation import Prepared, prepare, stop_rule
 from ngp.problem import Problem
 from ngp.pursuit import pursue
 from ngp.rule_parts import needs_chance
+from ngp.stability import Stability, half_problem, halves
 from ngp.stopping import StopRule
 from ngp.training_data import check_columns
 
@@ -39,7 +41,7 @@ __all__ = ["NeuralGreedyPursuit"]
 
 # Parameters that don't change the result, or that the data, the folds, the groups and the seed stand for.
 NOT_DEFINING = frozenset(
-    {"checkpoint", "callback", "verbose", "n_jobs", "max_time", "max_fits"}
+    {"checkpoint", "callback", "verbose", "n_jobs", "max_time", "max_fits", "n_resamples"}
     | {"groups", "group_costs", "fixed", "cv", "random_state"}
 )
 
@@ -98,6 +100,9 @@ class NeuralGreedyPursuit(FittedSelector):
     screen : int, "auto" or None, default=None
         For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
+    n_resamples : int, default=0
+        Of how many halves of the rows, an even number, to select once more, to see how stable the selection is
+        (`stability_`; see `ngp.stability`). It takes about half as long as so many fits.
     max_time : float or None, default=None
         Seconds after which no further step begins.
     max_fits : int or None, default=None
@@ -139,6 +144,8 @@ class NeuralGreedyPursuit(FittedSelector):
         Why the pursuit ended.
     partial_ : bool
         Whether it was cut short by `max_time`, `max_fits`, Ctrl-C or a callback.
+    stability_ : Stability
+        How often each candidate was selected on halves of the rows; only with `n_resamples`.
     task_ : str
         "regression" or "classification".
     classes_ : array
@@ -188,6 +195,7 @@ class NeuralGreedyPursuit(FittedSelector):
         "look_ahead": [Interval(Integral, 1, 5, closed="both")],
         "beam_width": [Interval(Integral, 1, None, closed="left"), None],
         "screen": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "n_resamples": [Interval(Integral, 0, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "max_fits": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
@@ -217,6 +225,7 @@ class NeuralGreedyPursuit(FittedSelector):
         look_ahead: int = 1,
         beam_width: int | None = None,
         screen: int | Literal["auto"] | None = None,
+        n_resamples: int = 0,
         max_time: float | None = None,
         max_fits: int | None = None,
         n_jobs: int | None = None,
@@ -242,6 +251,7 @@ class NeuralGreedyPursuit(FittedSelector):
         self.look_ahead = look_ahead
         self.beam_width = beam_width
         self.screen = screen
+        self.n_resamples = n_resamples
         self.max_time = max_time
         self.max_fits = max_fits
         self.n_jobs = n_jobs
@@ -334,7 +344,19 @@ class NeuralGreedyPursuit(FittedSelector):
             observer=Monitor(self, context, attributes, file, identity, seed),
         )
         self._finish(problem, search.scorer, path)
+        self.__dict__.pop("stability_", None)
+        if self.n_resamples:
+            selections = (self._selected_on(prepared, rule, rows) for rows in halves(problem, self.n_resamples, seed))
+            self.stability_ = Stability.of(selections, problem.groups.n_groups, problem.n_candidates(fixed))
         context.call_on_fit_task_end(estimator=self)
+
+    def _selected_on(self, prepared: Prepared, rule: StopRule, rows: BoolArray) -> IntArray:
+        """The groups that are selected on some of the rows."""
+        part = prepared._replace(problem=half_problem(prepared.problem, rows))
+        chance = part.chance(self) if needs_chance(rule) else None
+        n_fixed = len(self.fixed_)
+        path = pursue(part.search(self), rule, fixed=part.fixed, n_fixed=n_fixed, floating=self.floating, chance=chance)
+        return np.array([step.group for step in path.kept], dtype=np.intp)
 
     def _defining_parameters(self) -> dict[str, Any]:
         """Parameters that have a say in the result, but for those that the data, folds and groups stand for."""

@@ -38,6 +38,7 @@ from ngp.predictors.networks import NetworkPredictor
 from ngp.predictors.scaling import ScaledColumns
 from ngp.predictors.ssfn import SSFN
 from ngp.predictors.ssfn_scorer import SSFNPredictor
+from ngp.stability import Stability
 from ngp.stopping import (
     BeyondChance,
     FirstOf,
@@ -82,7 +83,7 @@ class Kind(NamedTuple):
 
 DATA = (
     Step, Constant, SSFNPredictor, Network, KernelPredictor, FittedEstimator, ScaledColumns, SeenPixels, Unsaved,
-    MaxFeatures, MaxColumns, RelativeImprovement, Plateau, BeyondChance, MaxTime, MaxFits, FirstOf,
+    Stability, MaxFeatures, MaxColumns, RelativeImprovement, Plateau, BeyondChance, MaxTime, MaxFits, FirstOf,
 )  # fmt: skip
 SETTINGS = (SSFN, MLP, CNN, Kernel, EstimatorPredictor)
 SPLITTERS = tuple(

@@ -23,6 +23,7 @@ from ngp.path import Step
 from ngp.persistence.values import CannotSave, Reader, Writer
 from ngp.predictors.estimator import FittedEstimator
 from ngp.selector import NeuralGreedyPursuit
+from ngp.stability import Stability
 
 __all__ = ["load", "save"]
 
@@ -191,6 +192,7 @@ def _check(selector: NeuralGreedyPursuit) -> None:
         "task_": selector.task_ == ("classification" if hasattr(selector, "classes_") else "regression"),
         "_single_output": isinstance(selector._single_output, bool),
         "path_": len(steps) > 0 and all(_fits(step, n_groups, n_columns) for step in steps),
+        "stability_": _is_stability(getattr(selector, "stability_", None), n_groups),
         "predictor_": _predicts(selector, n_columns),
     }
     wrong = [name for name, fits in sound.items() if not fits]
@@ -217,6 +219,10 @@ def _fits(step: Any, n_groups: int, n_columns: int) -> bool:
         and (step.action in ("drop", "swap")) == (step.dropped is not None)
         and all(group is None or group in range(n_groups) for group in (step.group, step.dropped))
     )
+
+
+def _is_stability(value: Any, n_groups: int) -> bool:
+    return value is None or (isinstance(value, Stability) and _is_array(value.frequencies, "f", (n_groups,)))
 
 
 def _predicts(selector: NeuralGreedyPursuit, n_columns: int) -> bool:

@@ -1,0 +1,173 @@
+"""Selections on halves of the rows, and the bounds on what is false among the stable ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from ngp import NeuralGreedyPursuit
+from ngp.groups import make_groups
+from ngp.predictors import SSFN, ColumnSets, Kernel
+from ngp.problem import Problem, make_problem
+from ngp.stability import Stability, half_problem, halves
+
+QUICK = {"predictor": SSFN(n_units=20, n_draws=1), "random_state": 0}
+
+
+def data(n_rows: int = 120, n_columns: int = 10) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, n_columns))
+    return X, np.tanh(X[:, 2]) + np.abs(X[:, 5]) + 0.1 * rng.normal(size=n_rows)
+
+
+def problem_of(y: Any = None, **settings: Any) -> Problem:
+    X, other = data()
+    return make_problem(X, other if y is None else y, groups=make_groups(None, 10), **settings)
+
+
+def test_halves_come_in_pairs_that_share_no_row() -> None:
+    problem = problem_of(task="regression")
+    masks = list(halves(problem, 6, 0))
+    assert len(masks) == 6
+    for first, second in zip(masks[::2], masks[1::2], strict=True):
+        np.testing.assert_array_equal(first, ~second)
+        assert first.sum() == 60
+    assert len({mask.tobytes() for mask in masks}) == 6
+    again, other = list(halves(problem, 6, 0)), list(halves(problem, 6, 1))
+    np.testing.assert_array_equal(masks, again)
+    assert any((a != b).any() for a, b in zip(masks, other, strict=True))
+
+
+def test_every_class_is_halved() -> None:
+    y = np.repeat([0, 1, 2], [80, 31, 9])
+    for mask in halves(problem_of(y, task="classification"), 4, 3):
+        assert np.abs(np.bincount(y[mask]) - np.array([40, 15.5, 4.5])).max() <= 0.5
+
+
+def test_rows_that_only_judge_are_in_all_halves_and_useless_ones_in_none() -> None:
+    X, y = data()
+    weights = np.ones(120)
+    weights[:10] = 0
+    cv = [(np.arange(100), np.arange(100, 120))]
+    problem = make_problem(X[:100], y[:100], groups=make_groups(None, 10), cv=(X[100:], y[100:]), task="regression")
+    for mask in halves(problem, 2, 0):
+        assert mask[100:].all()
+        assert mask[:100].sum() == 50
+        assert half_problem(problem, mask).rounds[0].validation(0).tolist() == list(range(100, 120))
+    useless = problem_of(task="regression", cv=cv, sample_weight=weights)
+    assert not any(mask[:10].any() for mask in halves(useless, 4, 0))
+
+
+@pytest.mark.parametrize("cv", [5, 0.3, "loo"])
+@pytest.mark.parametrize("predictor", [SSFN(n_units=20, n_draws=2), Kernel(), Ridge()], ids=["ssfn", "kernel", "ridge"])
+def test_half_a_problem_is_the_problem_of_half_the_rows(predictor: Any, cv: Any) -> None:
+    from ngp.predictors.resolve import resolve_predictor
+
+    problem = problem_of(task="regression", cv=cv, random_state=1)
+    mask = next(halves(problem, 2, 0))
+    part, rows = half_problem(problem, mask), np.flatnonzero(mask)
+    place = np.cumsum(mask) - 1
+    splits = [(place[train], place[test]) for fold in part.rounds for train, test in part.splits(fold)]
+    twin = make_problem(problem.X[rows], problem.targets[rows, 0], groups=problem.groups, cv=splits, task="regression")
+    candidates = ColumnSets.of([[1], [5], [2, 7]])
+    losses = [
+        resolve_predictor(predictor).bind(each, random_state=0, n_jobs=1, dtype="float64", device="cpu")
+        .add_losses(np.array([3]), candidates).means
+        for each in (part, twin)
+    ]  # fmt: skip
+    if isinstance(predictor, Kernel):  # its width comes from random pairs of rows
+        np.testing.assert_allclose(losses[0], losses[1], rtol=0.2)
+    else:
+        np.testing.assert_allclose(losses[0], losses[1], rtol=1e-6)
+
+
+def test_what_matters_is_stable() -> None:
+    X, y = data()
+    selector = NeuralGreedyPursuit(n_features_to_select=2, n_resamples=10, **QUICK).fit(X, y)
+    stability = selector.stability_
+    assert (stability.n_halves, stability.n_selected, stability.n_candidates) == (10, 2.0, 10)
+    assert sorted(stability.stable()) == sorted(selector.order_) == [2, 5]
+    assert stability.frequencies.sum() == pytest.approx(2)
+    plain = NeuralGreedyPursuit(n_features_to_select=2, **QUICK).fit(X, y)
+    np.testing.assert_array_equal(plain.order_, selector.order_)
+    assert not hasattr(plain, "stability_")
+    assert not hasattr(selector.set_params(n_resamples=0).fit(X, y), "stability_")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"n_jobs": 2}, {"cv": 0.3}, {"groups": [[0, 1], [2], [5, 6]]}, {"fixed": [0]}, {"floating": True}, {"tol": 0.1}],
+)
+def test_with_other_settings(settings: dict[str, Any]) -> None:
+    X, y = data()
+    settings = {"n_features_to_select": 2, "n_resamples": 4, **QUICK, **settings}
+    stability = NeuralGreedyPursuit(**settings).fit(X, y).stability_
+    again = NeuralGreedyPursuit(**{**settings, "n_jobs": 1}).fit(X, y).stability_
+    np.testing.assert_array_equal(stability.frequencies, again.frequencies)
+    assert 0 < stability.n_selected <= 2
+
+
+def test_classes_and_estimators_without_weights() -> None:
+    X, y = data()
+    labels = np.where(y > np.median(y), "high", "low")
+    selector = NeuralGreedyPursuit(LogisticRegression(), n_features_to_select=1, n_resamples=4, random_state=0)
+    assert selector.fit(X, labels).stability_.n_selected == 1
+
+
+def test_what_chance_would_select_is_not_stable() -> None:
+    X, _ = data(100, 30)
+    y = np.random.default_rng(1).normal(size=100)
+    stability = NeuralGreedyPursuit(n_features_to_select=3, n_resamples=20, **QUICK).fit(X, y).stability_
+    assert len(stability.stable(0.9)) == 0
+
+
+@pytest.mark.parametrize("threshold", [0.55, 0.6, 0.75, 0.76, 0.9, 1.0])
+def test_bounds_are_those_of_the_papers(threshold: float) -> None:
+    """With B = 50 pairs, q = 5 selected of p = 1,000."""
+    stability = Stability(np.zeros(1000), 100, 5.0, 1000)
+    if threshold <= 0.75:
+        unimodal = 0.025 / (2 * (2 * threshold - 1 - 1 / 100))
+    else:
+        unimodal = 0.025 * 4 * (1 - threshold + 1 / 100) / (1 + 1 / 50)
+    assert stability.expected_false(threshold) == pytest.approx(min(unimodal, 0.025 / (2 * threshold - 1)))
+
+
+def test_bounds_fall_with_the_threshold_and_rise_with_the_number() -> None:
+    thresholds = np.linspace(0.52, 1, 30)
+    few, many = (Stability(np.zeros(200), 50, n, 200) for n in (3.0, 20.0))
+    for stability in (few, many):
+        assert (np.diff([stability.expected_false(each) for each in thresholds]) <= 1e-12).all()
+    assert all(few.expected_false(each) < many.expected_false(each) for each in thresholds)
+    assert many.expected_false(0.501) == 20.0  # no more than are selected
+    assert Stability(np.zeros(5), 10, 0.0, 5).expected_false() == 0.0
+
+
+def test_random_selections_are_false_as_seldom_as_the_bound_says() -> None:
+    rng, n_false = np.random.default_rng(0), []
+    for _ in range(200):
+        stability = Stability.of((rng.choice(40, 16, replace=False) for _ in range(4)), 40, 40)
+        n_false.append(len(stability.stable()))
+    assert 5 < np.mean(n_false) <= stability.expected_false()
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.0, 1.1])
+def test_thresholds_without_a_bound_are_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match=r"must be more than 0.5 and at most 1: no bound holds for others"):
+        Stability(np.zeros(3), 10, 1.0, 3).expected_false(threshold)
+
+
+def test_an_odd_number_of_halves_is_refused() -> None:
+    with pytest.raises(ValueError, match="n_resamples=3 is odd, but halves come in pairs: give an even number"):
+        NeuralGreedyPursuit(n_resamples=3).fit(*data())
+
+
+def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
+    selector = NeuralGreedyPursuit(n_features_to_select=1, n_resamples=2, **QUICK).fit(*data())
+    selector.save(tmp_path / "selector.ngp")
+    loaded = NeuralGreedyPursuit.load(tmp_path / "selector.ngp")
+    np.testing.assert_array_equal(loaded.stability_.frequencies, selector.stability_.frequencies)
+    assert loaded.n_resamples == 2
