@@ -36,10 +36,16 @@ PUBLISHED = {
     "fashion-mnist": {"all": 0.831, "fisher": 0.660, "hsic-lasso": 0.775, "pfa": 0.784, "lassonet": 0.794},
     "coil-20": {"all": 0.996, "fisher": 0.996, "hsic-lasso": 0.993, "pfa": 0.993, "lassonet": 0.993},
 }
-# Share of the rows. The authors' code (experiments/data_utils.py) holds out 0.2 of Mice Protein and COIL-20, but 0.6
-# of both MNISTs: with all features, the trees come to the published accuracies of these with 0.6, and exceed them
-# with 0.2.
-HELD_OUT = {"mice": 0.2, "mnist": 0.2, "fashion-mnist": 0.2, "coil-20": 0.2}
+# Share of the rows. The authors' code (experiments/data_utils.py) trains on 4,000 images of both MNISTs, and only so
+# do trees with all features come to the published accuracies; others quote 8,000. So both splits are tried.
+HELD_OUT = {
+    "mice": 0.2,
+    "mnist": 0.2,
+    "mnist-4000": 0.6,
+    "fashion-mnist": 0.2,
+    "fashion-mnist-4000": 0.6,
+    "coil-20": 0.2,
+}
 
 Data = tuple[AnyArray, AnyArray]
 
@@ -74,7 +80,9 @@ def shrink(images: FloatArray) -> FloatArray:
 DATA: dict[str, Callable[[], Data]] = {
     "mice": mice,
     "mnist": mnist,
+    "mnist-4000": mnist,
     "fashion-mnist": fashion_mnist,
+    "fashion-mnist-4000": fashion_mnist,
     "coil-20": coil20,
 }
 
@@ -121,14 +129,15 @@ def select(X: AnyArray, y: AnyArray, seed: int, k: int, device: str) -> list[int
 def summary(name: str, X: AnyArray, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What the runs on one data set amount to, beside the published accuracies."""
     means = {way: mean_and_error([run[way] for run in runs]) for way in WAYS}
+    published = PUBLISHED[name.removesuffix("-4000")]
     return {
         "rows": X.shape[0],
         "columns": X.shape[1],
         "held_out": HELD_OUT[name],
         **means,
         "seconds": float(np.mean([run["seconds"] for run in runs])),
-        "published": PUBLISHED[name],
-        "difference": means["ngp"]["mean"] - PUBLISHED[name]["lassonet"],
+        "published": published,
+        "difference": means["ngp"]["mean"] - published["lassonet"],
         "runs": runs,
     }
 
