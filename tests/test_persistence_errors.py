@@ -179,6 +179,7 @@ UNSOUND: dict[str, tuple[Edit, str]] = {
     "losses as text": (set_array(lambda f: first_step(f)["losses"], ["a"] * 4), "Step.losses is a ndarray"),
     "a loss as text": (lambda d, _: first_step(d["fitted"]).update(loss="low"), "Step.loss is a str"),
     "an unknown action": (lambda d, _: first_step(d["fitted"]).update(action="leap"), "Step.action is a str"),
+    "a number for the stability": (set_fitted("stability_", 3), "its stability_ doesn't fit the rest"),
     "a drop of nothing": (lambda d, _: first_step(d["fitted"]).update(action="drop"), "its path_ doesn't fit the rest"),
     "a drop without need": (lambda d, _: first_step(d["fitted"]).update(dropped=0), "its path_ doesn't fit the rest"),
     "a step too many": (lambda d, _: first_step(d["fitted"]).update(more=1), ""),

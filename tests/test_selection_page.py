@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[1] / "docs" / "selection.md").read_text(encoding="utf-8")
+from ngp import chance
+from ngp.stopping import BeyondChance
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
 
 
 def test_examples_give_what_they_show() -> None:
@@ -15,3 +20,15 @@ def test_examples_give_what_they_show() -> None:
     assert len(test.examples) > 10
     outcome = doctest.DocTestRunner().run(test)
     assert outcome.failed == 0
+
+
+def test_figures_of_stopping_are_those_that_were_measured() -> None:
+    results = json.loads((ROOT / "benchmarks" / "results" / "stopping.json").read_text())["designs"]
+    for design, found in results.items():
+        row = (
+            f"| {design} | {found['nothing_selected']} of {found['n_runs']} | {found['fpsr']:.4f} | {found['fnsr']:.4f} | "
+            f"{found['times_a_plain_run']:.1f} |"
+        )
+        assert row in PAGE
+    assert f"from {chance.FEWEST_DRAWS} to {chance.MOST_DRAWS} times" in PAGE
+    assert f"is {BeyondChance().level} at most" in PAGE

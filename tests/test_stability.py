@@ -128,7 +128,7 @@ def test_what_chance_would_select_is_not_stable() -> None:
 @pytest.mark.parametrize("threshold", [0.55, 0.6, 0.75, 0.76, 0.9, 1.0])
 def test_bounds_are_those_of_the_papers(threshold: float) -> None:
     """With B = 50 pairs, q = 5 selected of p = 1,000."""
-    stability = Stability(np.zeros(1000), 100, 5.0, 1000)
+    stability = Stability((np.arange(5),) * 100, 1000, 1000)
     if threshold <= 0.75:
         unimodal = 0.025 / (2 * (2 * threshold - 1 - 1 / 100))
     else:
@@ -138,26 +138,48 @@ def test_bounds_are_those_of_the_papers(threshold: float) -> None:
 
 def test_bounds_fall_with_the_threshold_and_rise_with_the_number() -> None:
     thresholds = np.linspace(0.52, 1, 30)
-    few, many = (Stability(np.zeros(200), 50, n, 200) for n in (3.0, 20.0))
+    few, many = (Stability((np.arange(n),) * 50, 200, 200) for n in (3, 20))
     for stability in (few, many):
         assert (np.diff([stability.expected_false(each) for each in thresholds]) <= 1e-12).all()
     assert all(few.expected_false(each) < many.expected_false(each) for each in thresholds)
     assert many.expected_false(0.501) == 20.0  # no more than are selected
-    assert Stability(np.zeros(5), 10, 0.0, 5).expected_false() == 0.0
+    assert Stability((np.arange(0),) * 10, 5, 5).expected_false() == 0.0
 
 
 def test_random_selections_are_false_as_seldom_as_the_bound_says() -> None:
     rng, n_false = np.random.default_rng(0), []
     for _ in range(200):
-        stability = Stability.of((rng.choice(40, 16, replace=False) for _ in range(4)), 40, 40)
+        stability = Stability(tuple(rng.choice(40, 16, replace=False) for _ in range(4)), 40, 40)
         n_false.append(len(stability.stable()))
     assert 5 < np.mean(n_false) <= stability.expected_false()
+
+
+def test_columns_that_say_the_same_stand_in_for_each_other() -> None:
+    X, y = data(200)
+    X[:, 7] = X[:, 2] + 0.1 * np.random.default_rng(1).normal(size=200)
+    selector = NeuralGreedyPursuit(n_features_to_select=2, n_resamples=40, **QUICK).fit(X, y)
+    pairs = selector.stability_.stand_ins()
+    assert [sorted(pair[:2]) for pair in pairs] == [[2, 7]]
+    assert -1 <= pairs[0][2] < -0.5
+
+
+def test_by_chance_nothing_stands_in_for_anything() -> None:
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(100):
+        chosen = rng.random((20, 30)) < 0.5
+        found += len(Stability(tuple(map(np.flatnonzero, chosen)), 30, 30).stand_ins())
+    assert found / (100 * 30 * 29 / 2) < 0.001
+    one_or_the_other = tuple(np.array([half % 2]) for half in range(20))
+    assert Stability(one_or_the_other, 2, 2).stand_ins() == [(0, 1, pytest.approx(-1.0))]
+    assert Stability(one_or_the_other[:12], 2, 2).stand_ins() == []
+    assert Stability((np.arange(2),) * 20, 2, 2).stand_ins() == []
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.0, 1.1])
 def test_thresholds_without_a_bound_are_refused(threshold: float) -> None:
     with pytest.raises(ValueError, match=r"must be more than 0.5 and at most 1: no bound holds for others"):
-        Stability(np.zeros(3), 10, 1.0, 3).expected_false(threshold)
+        Stability((np.arange(1),) * 10, 3, 3).expected_false(threshold)
 
 
 def test_an_odd_number_of_halves_is_refused() -> None:

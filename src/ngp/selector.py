@@ -346,8 +346,9 @@ class NeuralGreedyPursuit(FittedSelector):
         self._finish(problem, search.scorer, path)
         self.__dict__.pop("stability_", None)
         if self.n_resamples:
-            selections = (self._selected_on(prepared, rule, rows) for rows in halves(problem, self.n_resamples, seed))
-            self.stability_ = Stability.of(selections, problem.groups.n_groups, problem.n_candidates(fixed))
+            parts = halves(problem, self.n_resamples, seed)
+            selections = tuple(self._selected_on(prepared, rule, rows) for rows in parts)
+            self.stability_ = Stability(selections, problem.groups.n_groups, problem.n_candidates(fixed))
         context.call_on_fit_task_end(estimator=self)
 
     def _selected_on(self, prepared: Prepared, rule: StopRule, rows: BoolArray) -> IntArray:

@@ -9,8 +9,9 @@ unimodal, and calls those features false that are selected less often than at ra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from ngp.validation import Round
 
 __all__ = ["Stability", "half_problem", "halves"]
 
+# Groups that are selected on a smaller share of the halves, or left out on a smaller one, stand in for nothing.
+SELDOM = 0.1
+FAR_FROM_CHANCE = 3.5  # deviations of a correlation of independent selections
 STREAM = 0x48616C  # of random numbers, so that no other part of a fit draws the same ones
 
 
@@ -29,47 +33,40 @@ class Stability:
 
     Attributes
     ----------
-    frequencies : float array
-        Share of the halves on which each group was selected.
-    n_halves : int
-        How many halves there were, in pairs.
-    n_selected : float
-        Mean number of groups that were selected on a half.
+    selections : tuple of int arrays
+        The groups that were selected on each half.
+    n_groups : int
+        How many groups there are.
     n_candidates : int
-        How many there were to choose from.
+        How many of them could be selected.
 
     Examples
     --------
-    >>> stability = Stability(np.array([1.0, 0.9, 0.1, 0.0]), 100, 2.0, 200)
-    >>> stability.stable()
-    array([0, 1])
-    >>> round(stability.expected_false(0.9), 4)
-    0.0086
+    >>> stability = Stability((np.array([0, 1]), np.array([0, 2]), np.array([1, 0]), np.array([0])), 4, 200)
+    >>> stability.frequencies, stability.n_selected
+    (array([1.  , 0.5 , 0.25, 0.  ]), 1.75)
+    >>> stability.stable(), round(stability.expected_false(1.0), 4)
+    (array([0]), 0.0102)
     """
 
-    frequencies: FloatArray
-    n_halves: int
-    n_selected: float
+    selections: tuple[IntArray, ...]
+    n_groups: int
     n_candidates: int
 
-    @classmethod
-    def of(cls, selections: Iterable[IntArray], n_groups: int, n_candidates: int) -> Stability:
-        """Count what was selected on each half.
+    @property
+    def n_halves(self) -> int:
+        """How many halves there were, in pairs."""
+        return len(self.selections)
 
-        Parameters
-        ----------
-        selections : iterable of int arrays
-            The groups that were selected on each half.
-        n_groups : int
-            How many groups there are.
-        n_candidates : int
-            How many of them could be selected.
-        """
-        counts, n_halves = np.zeros(n_groups), 0
-        for selected in selections:
-            counts[selected] += 1
-            n_halves += 1
-        return cls(counts / n_halves, n_halves, float(counts.sum() / n_halves), n_candidates)
+    @cached_property
+    def frequencies(self) -> FloatArray:
+        """Share of the halves on which each group was selected."""
+        return np.bincount(np.concatenate(self.selections), minlength=self.n_groups) / self.n_halves
+
+    @property
+    def n_selected(self) -> float:
+        """Mean number of groups that were selected on a half."""
+        return sum(map(len, self.selections)) / self.n_halves
 
     def stable(self, threshold: float = 0.75) -> IntArray:
         """Groups that were selected on at least so large a share of the halves, the most frequent first.
@@ -81,6 +78,27 @@ class Stability:
         """
         order = np.argsort(-self.frequencies, kind="stable")
         return order[self.frequencies[order] >= threshold]
+
+    def stand_ins(self) -> list[tuple[int, int, float]]:
+        """Pairs of groups that stand in for each other: on most halves one of the two was selected, hardly ever both.
+
+        Returns
+        -------
+        list of (group, group, correlation)
+            The correlation of being selected, over the halves; the most negative first. Only correlations are listed
+            that are -0.5 or less, and so far from zero that chance can't do it: it takes 13 halves or more.
+        """
+        often = np.flatnonzero((self.frequencies >= SELDOM) & (self.frequencies <= 1 - SELDOM))
+        chosen = np.array([np.isin(often, selected) for selected in self.selections], dtype=np.float64)
+        chosen = (chosen - chosen.mean(axis=0)) / chosen.std(axis=0)
+        correlations = chosen.T @ chosen / self.n_halves
+        limit = -max(0.5, FAR_FROM_CHANCE / self.n_halves**0.5)
+        pairs = [
+            (int(often[i]), int(often[j]), float(correlations[i, j]))
+            for i, j in zip(*np.triu_indices(len(often), 1), strict=True)
+            if correlations[i, j] <= limit
+        ]
+        return sorted(pairs, key=lambda pair: pair[2])
 
     def expected_false(self, threshold: float = 0.75) -> float:
         """Bound on the expected number of false groups among those that are `stable`.

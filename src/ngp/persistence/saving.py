@@ -222,7 +222,10 @@ def _fits(step: Any, n_groups: int, n_columns: int) -> bool:
 
 
 def _is_stability(value: Any, n_groups: int) -> bool:
-    return value is None or (isinstance(value, Stability) and _is_array(value.frequencies, "f", (n_groups,)))
+    if not isinstance(value, Stability):
+        return value is None
+    sound = len(value.selections) > 0 and all(_are_numbers(selected, n_groups) for selected in value.selections)
+    return sound and value.n_groups == n_groups
 
 
 def _predicts(selector: NeuralGreedyPursuit, n_columns: int) -> bool:
