@@ -10,9 +10,9 @@ from pursuit_cases import make_fake, run, weights_loss
 from scipy.stats import ttest_rel
 
 from ngp import NeuralGreedyPursuit
-from ngp.path import certainty
 from ngp.predictors import SSFN, Losses
 from ngp.stopping import MaxFeatures
+from ngp.uncertainty import certainty
 
 
 @given(seed=st.integers(0, 1000), n_parts=st.integers(2, 40))

@@ -22,10 +22,11 @@ import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.chance import share_taken, tail_probability
-from ngp.path import Step, certainty, chosen, scored_step
+from ngp.path import Step, chosen, scored_step
 from ngp.predictors.base import ColumnSets, Losses, Scorer, drop_losses, scorer_at
 from ngp.problem import Problem
 from ngp.search import Candidates, Search, by_group
+from ngp.uncertainty import certainty
 
 __all__ = ["Bar", "Pays", "Regrowth", "find_drop", "find_regrowth", "find_swap"]
 

@@ -8,13 +8,12 @@ from math import inf, nan
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import stdtr
 
 from ngp._types import FloatArray, IntArray
 from ngp.predictors.base import Losses
-from ngp.stopping import standard_error
+from ngp.uncertainty import standard_error
 
-__all__ = ["Path", "Step", "additions", "certainty", "chosen", "finished", "scored_step"]
+__all__ = ["Path", "Step", "additions", "chosen", "finished", "scored_step"]
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Step:
     gain : float
         Relative improvement, (before - loss) / loss.
     runner_up : int or None
-        The group that came second; of a swap, the one that was dropped. None where there was none, or where looking
-        ahead decided for a group that wasn't first by itself.
+        The group that came second; of an exchange of one for one, what was dropped. None where there was none, or
+        where looking ahead decided for a group that wasn't first by itself.
     runner_up_loss : float
         The loss it would have led to; NaN where there was none.
     seconds : float
@@ -129,32 +128,6 @@ def scored_step(scored: Losses, position: int, *, before: float, predictor: str,
         predictor=predictor if scored.predictors is None else str(scored.predictors[position]),
         **others,
     )
-
-
-def certainty(scored: Losses, better: int, other: int | None) -> float:
-    """Probability that one of several selections is better than another, from the paired differences of their parts.
-
-    Parameters
-    ----------
-    scored : Losses
-        Of the selections.
-    better, other : int
-        Which of them; without the other one, and where there is a single part, nothing can be said: NaN.
-
-    Examples
-    --------
-    >>> scored = Losses(np.array([[1.0, 2.0, 3.0], [1.3, 2.2, 3.4]]), np.full(3, 1 / 3))
-    >>> round(certainty(scored, 0, 1), 3), certainty(scored, 0, 0)
-    (0.982, 0.5)
-    """
-    n_parts = np.count_nonzero(scored.weights)
-    if other is None or n_parts < 2:
-        return nan
-    differences = scored.parts[other] - scored.parts[better]
-    mean, error = float(differences @ scored.weights), standard_error(differences, scored.weights)
-    if error == 0:
-        return 0.5 if mean == 0 else float(mean > 0)
-    return float(stdtr(n_parts - 1, mean / error))
 
 
 @dataclass(frozen=True)

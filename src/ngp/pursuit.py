@@ -119,17 +119,20 @@ class _Pursuit:
         """Add, and drop, until the rule says stop; then exchange what is better exchanged, and go on."""
         steps = self.steps
         while True:
-            if stop := self._stop():
+            stop = self._stop()
+            if stop:
                 steps[:] = _taken_back(steps, stop.keep)
                 if not self.floating or stop.partial or self._is_back():
                     return finished(steps, stop.reason, stop.partial)
-                if stop_now := spent_budget(self.rule, steps):
-                    return finished(steps, stop_now.reason, partial=True)
+                if spent := spent_budget(self.rule, steps):
+                    return finished(steps, spent.reason, partial=True)
+                if not (new := self._exchange()):
+                    return finished(steps, stop.reason)
             if self.observer:
                 self.observer.begin()
-            new, self.n_redrawn = self._exchange() if stop else [self._next()], 0
-            if stop and not new:
-                return finished(steps, stop.reason)
+            if not stop:
+                new = [self._next()]
+            self.n_redrawn = 0
             steps.extend(new)
             if self.observer and self.observer.end(steps, len(new)):
                 return finished(steps, ASKED_TO_STOP, partial=True)

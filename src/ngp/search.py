@@ -12,10 +12,11 @@ import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.looking_ahead import Ahead, Outlook, best_ahead, worth
-from ngp.path import Step, certainty, scored_step
+from ngp.path import Step, scored_step
 from ngp.predictors.base import ColumnSets, Losses, ScheduledScorer, Scorer, scorer_at
 from ngp.problem import Problem
 from ngp.screening import Screening
+from ngp.uncertainty import certainty
 
 __all__ = ["Candidates", "Found", "Search", "by_group", "score", "two_best"]
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-
 from ngp._types import FloatArray
+from ngp.uncertainty import standard_error
 from ngp.words import counted
 
 __all__ = [
@@ -364,35 +363,6 @@ class FirstOf:
         """Ask every rule, and follow the one that keeps least."""
         answers = [rule.check(steps, exhausted) for rule in self.rules]
         return min((stop for stop in answers if stop is not None), key=lambda stop: stop.keep, default=None)
-
-
-def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:
-    r"""Return the standard error of the weighted mean of the folds' losses.
-
-    It is :math:`\sqrt{\frac{n}{n-1} \sum_f w_f^2 (l_f - \bar l)^2}` with :math:`\bar l = \sum_f w_f l_f`,
-    over the n folds of positive weight. For equal weights this is the usual ``std(ddof=1) / sqrt(n)``; a
-    large fold counts by its share in the mean.
-
-    Parameters
-    ----------
-    fold_losses : float array
-        One loss per fold.
-    fold_weights : float array
-        Share of each fold; they sum to 1.
-
-    Examples
-    --------
-    >>> standard_error(np.array([1.0, 3.0]), np.array([0.5, 0.5]))
-    1.0
-    """
-    n = int(np.count_nonzero(fold_weights))
-    if n < 2:
-        raise ValueError(
-            f"standard_errors needs at least 2 validation folds, but there is {n}: "
-            "use more folds, such as cv=5, or Plateau(standard_errors=0)."
-        )
-    deviations = fold_weights * (fold_losses - fold_weights @ fold_losses)
-    return sqrt(n / (n - 1) * float(deviations @ deviations))
 
 
 def _stop_at(counts: list[int], limit: int, what: str) -> Stop | None:
