@@ -6,12 +6,17 @@ import doctest
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from ngp import chance
 from ngp.stopping import BeyondChance
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
+
+
+def results_of(benchmark: str) -> Any:
+    return json.loads((ROOT / "benchmarks" / "results" / f"{benchmark}.json").read_text())
 
 
 def test_examples_give_what_they_show() -> None:
@@ -23,9 +28,27 @@ def test_examples_give_what_they_show() -> None:
 
 
 def test_figures_of_stopping_are_those_that_were_measured() -> None:
-    results = json.loads((ROOT / "benchmarks" / "results" / "stopping.json").read_text())["designs"]
-    for design, found in results.items():
+    for design, found in results_of("stopping")["designs"].items():
         rates = f"{found['fpsr']:.4f} | {found['fnsr']:.4f} | {found['times_a_plain_run']:.1f} |"
         assert f"| {design} | {found['nothing_selected']} of {found['n_runs']} | {rates}" in PAGE
     assert f"from {chance.FEWEST_DRAWS} to {chance.MOST_DRAWS} times" in PAGE
     assert f"is {BeyondChance().level} at most" in PAGE
+
+
+def test_figures_of_searching_are_those_that_were_measured() -> None:
+    for design, found in results_of("searching")["designs"].items():
+        told = [design]
+        for way in ("plain", "more"):
+            counts = found[way]
+            decoy = "" if counts["with_decoy"] is None else f", the decoy in {counts['with_decoy']}"
+            told.append(f"{counts['found']}, alone in {counts['found_alone']}{decoy}")
+        told += [f"{found['times_the_n_fits']:.1f}", f"{found['times_the_seconds']:.1f}"]
+        assert f"| {' | '.join(told)} |" in PAGE
+        assert found["n_runs"] == 100
+
+
+def test_figures_of_fifty_features_are_those_that_were_measured() -> None:
+    for name, found in (results_of("fifty")["data"] | results_of("fifty-cpu")["data"]).items():
+        told = [f"{found[way]['mean']:.4f} ± {found[way]['standard_error']:.4f}" for way in ("ngp", "all", "random")]
+        assert f"| {name} | {' | '.join(told)} | {found['published']['lassonet']:.3f} |" in PAGE
+        assert (len(found["runs"]), found["held_out"]) == (5, 0.2)
