@@ -279,6 +279,44 @@ def test_searching_counts_what_was_found(
 
 
 @pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("benchmarks.study")
+
+
+def test_study_compares_with_the_best_threshold(
+    study: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing() -> None:
+        raise OSError("it is nowhere")
+
+    small = {name: study.DESIGNS[name]._replace(n_rows=100, n_columns=8) for name in ("linear", "no signal")}
+    monkeypatch.setattr(study, "DESIGNS", small | {"vowel": study.DESIGNS["vowel"]._replace(load=missing)})
+    monkeypatch.setattr(study, "N_TREES", 10)
+    file = tmp_path / "study.json"
+    study.main(["--runs", "2", "--first-seed", "3", "--jobs", "1", "--baselines", "lasso-cv", "--json", str(file)])
+    results = json.loads(file.read_text())
+    assert results["left_out"] == {"vowel": "it is nowhere"}
+    assert set(results["designs"]) == {"linear", "no signal"}
+    found = results["designs"]["linear"]
+    assert [run["seed"] for run in found["runs"]] == [3, 4]
+    scores = {each: found["variants"][each]["score"]["mean"] for each in map(study.threshold, study.THRESHOLDS)}
+    for each in found["comparisons"][:2]:
+        assert scores[each["threshold"]] == max(scores.values())
+        first, second = (
+            run["variants"][each["variant"]]["score"] - run["variants"][each["threshold"]]["score"]
+            for run in found["runs"]
+        )
+        assert each["mean"] == pytest.approx((first + second) / 2)
+        assert each["standard_error"] == pytest.approx(abs(first - second) / 2)
+    assert found["variants"]["relevant columns"]["f1"]["mean"] == 1
+    assert found["variants"]["all columns"]["fpsr"]["mean"] == pytest.approx(3 / 8)
+    printed = capsys.readouterr().out
+    assert "vowel: LEFT OUT. it is nowhere" in printed
+    assert printed.count("not worse within one standard error: ") == 8
+
+
+@pytest.fixture
 def fifty(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT))
     return importlib.import_module("benchmarks.fifty")
