@@ -117,6 +117,12 @@ def test_number_of_fits_is_about_right_where_losses_have_a_say(settings: dict[st
     assert 0.5 < found.n_fits / n_fits_of(selector.fit(X, y)) < 2
 
 
+def test_halves_of_the_rows_cost_half_as_much() -> None:
+    plain, more = (make_selector(n_resamples=number).estimate(X, y) for number in (0, 400))
+    assert more.n_fits == 401 * plain.n_fits
+    assert 50 * sum(plain.step_seconds) < more.seconds < 1000 * sum(plain.step_seconds) + 2 * plain.seconds
+
+
 @pytest.mark.parametrize("settings", [{}, {"tol": 0.5}, {"stop": "plateau"}, {"stop": Plateau(2)}, {"max_time": 1e5}])
 def test_steps_are_assumed_where_losses_decide(settings: dict[str, Any]) -> None:
     found = make_selector(n_features_to_select=None, **settings).estimate(X, y)

@@ -52,7 +52,7 @@ class Estimate:
     seconds : float
         Time of the whole fit: first look at X, steps, final predictor.
     step_seconds : tuple of float
-        Time of each step.
+        Time of each step, on all rows.
     memory : int
         Bytes that the process needs beside X and what it has now, at the peak; 50 MB at least. Worker processes have
         their own, and so have GPUs.
@@ -61,7 +61,7 @@ class Estimate:
     assumption : str
         Why so many.
     n_fits : int
-        How many candidates are trained in them, each on all folds.
+        How many candidates are trained in them, each on all folds; with `n_resamples`, also on halves of the rows.
     device : str
         Where candidates are scored.
     n_jobs : int
@@ -146,12 +146,12 @@ def estimate_fit(
             n_bytes = trial.n_bytes(max((step.n_fits for step in steps), default=1))
     vectors = 8 * (3 * problem.n_columns + (len(steps) + 1) * problem.groups.n_groups)  # statistics, and all losses
     return Estimate(
-        seconds=total + sum(step.seconds for step in steps),
+        seconds=total + sum(step.seconds for step in steps) * (1 + asked.n_resamples / 2),  # halves of the rows
         step_seconds=tuple(step.seconds for step in steps),
         memory=max(LEAST_BYTES, vectors + max([trial.tasks * THREAD_BYTES + n_bytes, *growth])),
         n_steps=len(steps),
         assumption=assumption,
-        n_fits=sum(step.n_fits for step in steps) + int(len(fixed) > 0),
+        n_fits=(sum(step.n_fits for step in steps) + int(len(fixed) > 0)) * (1 + asked.n_resamples),
         device=trial.device,
         n_jobs=trial.tasks,
         rough=trial.slow,
