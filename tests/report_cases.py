@@ -132,4 +132,16 @@ def _two_decoys(seed: int) -> tuple[Any, Any]:
 
 
 FLOATING = {case.__name__: case for case in (decoy, exchanges, fluctuations)}
-CASES = {case.__name__: case for case in (regression, categories, digits, many, nasty, nothing)} | FLOATING
+
+
+@cache
+def halved() -> Case:
+    """Two of six columns matter, and a third says what one of them says; selected on halves of the rows, too."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(200, 6))
+    X[:, 5] = X[:, 0] + 0.1 * rng.normal(size=200)
+    y = np.tanh(X[:, 0]) + np.abs(X[:, 3]) + 0.1 * rng.normal(size=200)
+    return Case(NeuralGreedyPursuit(QUICK, n_features_to_select=2, n_resamples=30, random_state=0), X, y)
+
+
+CASES = {case.__name__: case for case in (regression, categories, digits, many, nasty, nothing, halved)} | FLOATING

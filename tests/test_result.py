@@ -61,6 +61,36 @@ def test_fields_of_the_documents_and_of_the_page_agree() -> None:
     assert set(documented) == written == set(field_names())
 
 
+def test_the_stability_is_that_of_the_selector() -> None:
+    case = cases.halved()
+    found, stability = document(case)["stability"], case.selector.stability_
+    assert found["frequencies"] == stability.frequencies.tolist()
+    assert found["stable"] == stability.stable(found["threshold"]).tolist()
+    assert found["expected_false"] == stability.expected_false(found["threshold"])
+    assert [pair["groups"] for pair in found["stand_ins"]] == [[0, 5]]
+    assert document(cases.regression())["stability"] is None
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"frequencies": [0.5]}, "stability.frequencies must be a list of length 6"),
+        ({"stable": [6]}, "groups.names must be long enough"),
+        ({"stand_ins": [{"groups": [0, 9], "correlation": -1.0}]}, "groups.names must be long enough"),
+        (
+            {"stand_ins": [{"groups": [0], "correlation": -1.0}]},
+            "groups must be a list of length 2",
+        ),
+    ],
+)
+def test_a_stability_that_does_not_fit_is_refused(part: dict[str, Any], message: str) -> None:
+    whole = document(cases.halved())
+    check_document(whole)
+    whole["stability"] |= part
+    with pytest.raises(ValueError, match=message):
+        check_document(whole)
+
+
 def test_every_field_of_a_step_is_in_the_path() -> None:
     assert set(document(cases.regression())["path"][0]) == {field.name for field in fields(Step)}
 

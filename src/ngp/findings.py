@@ -29,12 +29,15 @@ __all__ = [
     "image",
     "path",
     "plain",
+    "stability",
     "versions",
 ]
 
 MOST_POINTS = 1000
 MOST_CLASSES = 20
 MOST_CORRELATED = 5
+# What is selected on so large a share of the halves counts as stable.
+STABLE_FROM = 0.75
 # Columns that are correlated at once: enough to be quick, few enough to need little memory.
 CHUNK = 256
 
@@ -168,6 +171,22 @@ def correlations(selector: Any, X: Any) -> list[dict[str, Any]]:
         others = [{"group": int(i), "correlation": float(values[i])} for i in top if values[i] >= 0]
         lists.append({"group": group, "others": others})
     return lists
+
+
+def stability(selector: Any) -> dict[str, Any] | None:
+    """How often each group was selected on halves of the rows; None where nobody asked."""
+    found = getattr(selector, "stability_", None)
+    if found is None:
+        return None
+    return {
+        "n_halves": found.n_halves,
+        "n_selected": found.n_selected,
+        "frequencies": found.frequencies.tolist(),
+        "threshold": STABLE_FROM,
+        "stable": found.stable(STABLE_FROM).tolist(),
+        "expected_false": found.expected_false(STABLE_FROM),
+        "stand_ins": [{"groups": list(pair), "correlation": value} for *pair, value in found.stand_ins()],
+    }
 
 
 def fit_on(selector: Any, X: Any, y: Any, rows: str) -> dict[str, Any]:

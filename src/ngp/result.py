@@ -48,6 +48,8 @@ class Result:
         All steps.
     correlations : list of dict
         For each selected candidate those passed over that are most correlated with it.
+    stability : dict or None
+        How often each candidate was selected on halves of the rows, where `n_resamples` asked for it.
     fit : dict
         How well the final predictor does.
     image : dict or None
@@ -73,6 +75,7 @@ class Result:
     answer: dict[str, Any]
     path: list[dict[str, Any]]
     correlations: list[dict[str, Any]]
+    stability: dict[str, Any] | None
     fit: dict[str, Any]
     image: dict[str, Any] | None
 
@@ -115,6 +118,7 @@ class Result:
             answer=findings.answer(selector),
             path=findings.path(selector),
             correlations=findings.correlations(selector, X),
+            stability=findings.stability(selector),
             fit=findings.fit_on(selector, *seen, rows=rows),
             image=findings.image(selector, X, image_shape),
         )

@@ -89,6 +89,17 @@ SCHEMA: dict[str, Any] = {
         }
     ],
     "correlations": [{"group": WHOLE, "others": [{"group": WHOLE, "correlation": NUMBER}]}],
+    "stability": Maybe(
+        {
+            "n_halves": WHOLE,
+            "n_selected": NUMBER,
+            "frequencies": [NUMBER],
+            "threshold": NUMBER,
+            "stable": [WHOLE],
+            "expected_false": NUMBER,
+            "stand_ins": [{"groups": [WHOLE], "correlation": NUMBER}],
+        }
+    ),
     "fit": {
         "rows": TEXT,
         "n_rows": WHOLE,
@@ -178,12 +189,18 @@ def _check_numbers(document: dict[str, Any]) -> None:
         *((f"answer.{name}", document["answer"][name], n_features) for name in ("ranking", "importances", "support")),
         *(("path[].losses", step["losses"], n_groups) for step in path),
     ]
+    stability = document["stability"]
+    if stability is not None:
+        lengths += [("stability.frequencies", stability["frequencies"], n_groups)]
+        lengths += [("stability.stand_ins[].groups", pair["groups"], 2) for pair in stability["stand_ins"]]
     for where, values, length in lengths:
         _require(len(values) == length, where, f"a list of length {length}")
     used = [*document["answer"]["order"], *(item["group"] for item in document["correlations"])]
     used += [other["group"] for item in document["correlations"] for other in item["others"]]
     named = [step[name] for step in path for name in ("group", "runner_up", "dropped")]
     used += [group for group in named if group is not None]
+    if stability is not None:
+        used += stability["stable"] + [group for pair in stability["stand_ins"] for group in pair["groups"]]
     _require(all(0 <= group < n_groups for group in used), "groups.names", "long enough for all groups in use")
     columns = [column for step in path for column in step["columns"]] + features["fixed"]
     columns += [column for members in groups["columns"] for column in members]

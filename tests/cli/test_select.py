@@ -61,6 +61,16 @@ def test_the_answer_is_that_of_the_selector(houses: pd.DataFrame, call: Call) ->
     assert [step["loss"] for step in found["path"]] == pytest.approx([step.loss for step in selector.path_])
 
 
+def test_halves_of_the_rows_say_how_stable_it_is(houses: pd.DataFrame, call: Call) -> None:
+    result = call("select", "houses.csv", "--target", "price", "--features", "2", "--resamples", "4")
+    assert result.exit_code == 0, result.output
+    assert "\nSelected on three quarters of the 4 halves of the rows: " in result.stdout
+    assert answer(call, "--features", "2", "--resamples", "4")["stability"]["n_halves"] == 4
+    odd = call("select", "houses.csv", "--target", "price", "--resamples", "3")
+    assert odd.exit_code == 2
+    assert "--resamples 3 is odd, but halves come in pairs: give an even number." in odd.stderr
+
+
 def test_screening_leaves_candidates_out(houses: pd.DataFrame, call: Call) -> None:
     path = answer(call, "--features", "2", "--screen", "2")["path"]
     assert [step["n_fits"] for step in path] == [0, 2, 2]

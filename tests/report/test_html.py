@@ -299,6 +299,22 @@ def test_it_says_what_became_of_the_runner_up() -> None:
         assert row[7] == ("passed over" if later is None else f"picked in step {later}")
 
 
+def test_it_says_how_stable_the_selection_is(tmp_path: Path) -> None:
+    result = cases.halved().result
+    found, page = result.stability, html_of("halved")
+    assert found is not None
+    assert "The same was done on 30 random halves of the rows" in page
+    assert f"<b>{len(found['stable'])} feature" in page
+    assert "hardly any both: x0 and x5" in page
+    table = describe(result)["stability"]["table"]
+    shares = [float(row[1][:-1]) for row in table.rows]
+    assert shares == sorted(shares, reverse=True)
+    assert {row[0] for row in table.rows if row[2] == "yes"} == set(result.answer["names"])
+    alone = replace(result, stability=found | {"stand_ins": []})
+    assert "hardly any both" not in written(alone, tmp_path)
+    assert "How stable it is" not in html_of("regression")
+
+
 def test_without_a_standard_error_no_pick_is_called_close(tmp_path: Path) -> None:
     result = cases.regression().result
     single = replace(result, path=[step | {"standard_error": None} for step in result.path])

@@ -89,6 +89,13 @@ running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so fa
         help="For --look-ahead: extend only the N best smaller sets of candidates, not all of them.",
     ),
     click.option(
+        "--resamples",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="Select once more on N random halves of the rows, an even number, to see how stable the selection is.",
+    ),
+    click.option(
         "--predictor",
         type=click.Choice(["ssfn", "mlp", "cnn", "kernel"]),
         default="ssfn",
@@ -198,6 +205,8 @@ def _check_rules(settings: dict[str, Any]) -> None:
     """Refuse options that don't go together, before anything is read."""
     if settings["tol"] is not None and settings["stop"] is not None:
         raise Refusal("--tol and --stop are two rules for one thing: give one of them.")
+    if settings["resamples"] % 2:
+        raise Refusal(f"--resamples {settings['resamples']} is odd, but halves come in pairs: give an even number.")
     if settings["beam_width"] is not None and settings["look_ahead"] == 1:
         raise Refusal("--beam-width says how --look-ahead searches: give --look-ahead 2 or more with it.")
 
@@ -265,6 +274,7 @@ def _selector(
         floating=settings["floating"],
         look_ahead=settings["look_ahead"],
         beam_width=settings["beam_width"],
+        n_resamples=settings["resamples"],
         **columns,
         cv=settings["cv"],
         task=samples.task,
@@ -355,6 +365,10 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
         lines.append(f"Tried and taken back: {listed(tried)}.")
     if selector.partial_:
         lines.append("This is a partial result: it could have gone on.")
+    if stability := getattr(selector, "stability_", None):
+        stable = [printable(selector.groups_.names[int(group)]) for group in stability.stable()]
+        found = listed(stable, most=20) if stable else "none"
+        lines.append(f"Selected on three quarters of the {stability.n_halves} halves of the rows: {found}.")
     if samples.held_out is not None:
         score = selector.score(*samples.held_out)
         text = f"{score:.1%} of them right" if samples.task == "classification" else f"R² {score:.3f}"

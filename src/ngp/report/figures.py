@@ -10,7 +10,7 @@ from ngp.report.candidates_plot import candidates_height, candidates_shown, plot
 from ngp.report.fit_plot import plot_fit
 from ngp.report.pixels_plot import plot_pixels
 from ngp.report.plots import plot_path
-from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS, bars_height, plot_ranking, plot_runners_up
+from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS, bars_height, plot_ranking, plot_runners_up, plot_stability
 from ngp.report.svg import draw_svg
 
 if TYPE_CHECKING:
@@ -56,7 +56,22 @@ def draw_figures(result: Result) -> dict[str, list[tuple[str, str]]]:
             lambda ax: _without_title(plot_runners_up(result, ax=ax)), height, height, "gaps",
             "How far the runner-up was behind", "The gap between the losses of the winner and the runner-up.",
         )  # fmt: skip
+    shares = stable_shares(result)
+    if shares:
+        height = bars_height(min(len(shares), MOST_BARS)) - 0.3
+        figures["stability"] = _pair(
+            lambda ax: _without_title(plot_stability(shares, ax=ax)), height, height, "stability",
+            "How stable the selection is", "The share of the halves of the rows on which each feature was selected.",
+        )  # fmt: skip
     return figures | _square_figures(result)
+
+
+def stable_shares(result: Result) -> dict[str, float]:
+    """Names of what was selected on some half, and on how large a share of them; nothing where nobody asked."""
+    if result.stability is None:
+        return {}
+    shares = zip(result.groups["names"], result.stability["frequencies"], strict=True)
+    return {name: share for name, share in shares if share > 0}
 
 
 def _square_figures(result: Result) -> dict[str, list[tuple[str, str]]]:

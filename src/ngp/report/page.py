@@ -75,6 +75,7 @@ def describe(result: Result) -> dict[str, Any]:
         "categories": _categories_table(result),
         "pixels": _pixels_table(result),
         "correlations": _correlations(result),
+        "stability": _stability(result),
         "fit": _fit(result),
         "code": _code(result),
         "settings": _settings_table(result),
@@ -294,6 +295,22 @@ def _pixels_table(result: Result) -> Table | None:
     ]
     header = ["Row", *(str(col + 1) for col in range(result.image["shape"][1]))]
     return Table("The rank of each pixel in the order of selection", header, rows)
+
+
+def _stability(result: Result) -> dict[str, Any] | None:
+    found, names = result.stability, result.groups["names"]
+    if found is None:
+        return None
+    order = sorted(range(len(names)), key=lambda group: -found["frequencies"][group])
+    rows = [
+        [seen(names[group]), _percent(found["frequencies"][group]), "yes" if result.answer["names"] and group in
+         result.answer["order"] else "no"]
+        for group in order[:MOST_GROUPS]
+        if found["frequencies"][group] > 0
+    ]  # fmt: skip
+    pairs = [" and ".join(seen(names[group]) for group in pair["groups"]) for pair in found["stand_ins"]]
+    table = Table("Selected on halves of the rows", ["Candidate", "Share of the halves", "Selected on all rows"], rows)
+    return found | {"table": table, "pairs": pairs}
 
 
 def _correlations(result: Result) -> list[dict[str, Any]]:
