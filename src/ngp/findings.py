@@ -17,6 +17,7 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.groups import Groups
 from ngp.path import additions
 from ngp.sources import as_columns, in_memory
+from ngp.stability import STABLE_FROM
 
 __all__ = [
     "answer",
@@ -36,8 +37,6 @@ __all__ = [
 MOST_POINTS = 1000
 MOST_CLASSES = 20
 MOST_CORRELATED = 5
-# What is selected on so large a share of the halves counts as stable.
-STABLE_FROM = 0.75
 # Columns that are correlated at once: enough to be quick, few enough to need little memory.
 CHUNK = 256
 

@@ -86,7 +86,7 @@ def find_drop(search: Search, steps: Sequence[Step], pays: Pays) -> tuple[Step |
     if not groups or (len(selected) == 2 and not len(selected[None])):  # nothing would be left
         return None, 0
     losses = _without_each(search, steps, groups)
-    means = _finite(losses)
+    means = losses.comparable
     weakest, together = int(np.argmin(means[:-1])), float(means[-1])
     group = groups[weakest]
     if pays(steps, group, float(means[weakest]), together):
@@ -127,7 +127,7 @@ def find_swap(search: Search, steps: Sequence[Step]) -> tuple[Step | None, int]:
     groups, n_fits = _removable(search.problem, steps), 0
     if len(groups) > 1:
         losses = _without_each(search, steps, groups)
-        order = np.argsort(_finite(losses)[:-1], kind="stable")
+        order = np.argsort(losses.comparable[:-1], kind="stable")
         groups, n_fits = [groups[place] for place in order], len(losses.parts)
     for group in groups:
         step, n_tried = _best_swap(search, steps, group)
@@ -145,7 +145,7 @@ def _best_swap(search: Search, steps: Sequence[Step], group: int) -> tuple[Step 
     candidates, place = _instead(search, rest, group)
     sets = [np.sort(np.concatenate([rest, candidates.columns[i]])) for i in range(len(candidates.names))]
     losses = _scorer(search, steps).add_losses(rest[:0], ColumnSets.of([*sets, *[np.sort(rest)] * (len(rest) > 0)]))
-    means = _finite(losses)
+    means = losses.comparable
     without = float(means[-1]) if len(rest) else float(problem.constant_losses() @ problem.part_weights)
     means = means[: len(sets)]
     best = int(np.argmin(means))
@@ -232,7 +232,7 @@ class Regrowth:
 
     def __post_init__(self) -> None:
         self.n_made, self.n_fits = len(self.steps), 1
-        self.target = float(_finite(self._losses(self.steps))[0])
+        self.target = float(self._losses(self.steps).comparable[0])
 
     @property
     def new(self) -> list[Step]:
@@ -263,7 +263,7 @@ class Regrowth:
         return False
 
     def trim(self) -> bool:
-        """Drop what doesn't pay, and what is too many; whether what is left isn't what was there."""
+        """Drop what doesn't pay, and what is too many; whether few enough are left."""
         while True:
             too_many = self.limit is not None and self.steps[-1].n_selected > self.limit
             if not too_many and self.bar == ANY_GAIN:  # so many are wanted, whether they pay or not
@@ -276,7 +276,7 @@ class Regrowth:
 
     def is_better(self) -> bool:
         """Whether the loss is lower, and by enough if there are more features; as many may not cost more."""
-        loss = float(_finite(self._losses(self.steps))[0])
+        loss = float(self._losses(self.steps).comparable[0])
         self.n_fits += 1
         if self.steps[-1].n_selected > self.steps[self.n_made - 1].n_selected:
             return self.bar.is_met(self.target, loss)
@@ -330,8 +330,3 @@ def _without_each(search: Search, steps: Sequence[Step], groups: Sequence[int]) 
 def _scorer(search: Search, steps: Sequence[Step]) -> Scorer:
     """What scores selections of that size."""
     return scorer_at(search.scorer, max(1, len(chosen(steps)) - 1))
-
-
-def _finite(losses: Losses) -> FloatArray:
-    """Mean losses, of which those that are no finite numbers are infinite."""
-    return np.where(np.isfinite(losses.means), losses.means, np.inf)

@@ -83,8 +83,7 @@ class Outlook:
 
     def losses(self, sets: IntArray) -> FloatArray:
         """Validation loss with each set."""
-        means = self.scorer.add_losses(self.selected, self._columns(sets)).means
-        return np.where(np.isfinite(means), means, np.inf)
+        return self.scorer.add_losses(self.selected, self._columns(sets)).comparable
 
     def worth(self, sets: IntArray, losses: FloatArray) -> FloatArray:
         """What the sets are compared by: the lower, the better."""

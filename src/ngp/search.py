@@ -77,7 +77,8 @@ class Search:
             candidates = candidates.take(self.screening.best(problem, selected, candidates.columns, costs))
         costs = candidates.costs(problem)
         before, losses = score(problem, scorer, selected, candidates.columns)
-        values = worth(_finite(losses.means), before, costs)
+        _warn_of_lost(losses)
+        values = worth(losses.comparable, before, costs)
         best, second = two_best(values)
         found = Found(candidates, before, losses, best, second, len(candidates.names))
         if depth == 1 or found.diverged:
@@ -225,9 +226,7 @@ def two_best(values: FloatArray) -> tuple[int, int | None]:
     return best, second + (second >= best)
 
 
-def _finite(losses: FloatArray) -> FloatArray:
-    """Losses of which those that are no finite numbers are infinite."""
-    bad = ~np.isfinite(losses)
+def _warn_of_lost(losses: Losses) -> None:
+    bad = ~np.isfinite(losses.means)
     if bad.any() and not bad.all():  # if all are, there is more to say
         warnings.warn(f"{bad.sum()} candidates have a loss that is no finite number: they lose.", stacklevel=5)
-    return np.where(bad, np.inf, losses)

@@ -19,11 +19,13 @@ from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.problem import Problem
 from ngp.validation import Round
 
-__all__ = ["Stability", "half_problem", "halves"]
+__all__ = ["STABLE_FROM", "Stability", "half_problem", "halves"]
 
 # Groups that are selected on a smaller share of the halves, or left out on a smaller one, stand in for nothing.
 SELDOM = 0.1
 FAR_FROM_CHANCE = 3.5  # deviations of a correlation of independent selections
+# What is selected on so large a share of the halves counts as stable.
+STABLE_FROM = 0.75
 STREAM = 0x48616C  # of random numbers, so that no other part of a fit draws the same ones
 
 
@@ -68,7 +70,7 @@ class Stability:
         """Mean number of groups that were selected on a half."""
         return sum(map(len, self.selections)) / self.n_halves
 
-    def stable(self, threshold: float = 0.75) -> IntArray:
+    def stable(self, threshold: float = STABLE_FROM) -> IntArray:
         """Groups that were selected on at least so large a share of the halves, the most frequent first.
 
         Parameters
@@ -100,7 +102,7 @@ class Stability:
         ]
         return sorted(pairs, key=lambda pair: pair[2])
 
-    def expected_false(self, threshold: float = 0.75) -> float:
+    def expected_false(self, threshold: float = STABLE_FROM) -> float:
         """Bound on the expected number of false groups among those that are `stable`.
 
         Parameters

@@ -138,6 +138,11 @@ class Losses:
             means[chunk] = (self.parts[chunk] * self.weights).sum(axis=1)
         return means
 
+    @property
+    def comparable(self) -> FloatArray:
+        """Total losses, of which those that are no finite numbers are infinite: they lose."""
+        return np.where(np.isfinite(self.means), self.means, np.inf)
+
 
 class FittedPredictor(Protocol):
     """Predicts coded targets."""
