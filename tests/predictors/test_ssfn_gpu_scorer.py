@@ -212,6 +212,32 @@ def test_the_same_picks_as_on_the_cpu(dtype: str, device: str) -> None:
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-9 if dtype == "float64" else 1e-4)
 
 
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"stop": "auto"},
+        {"stop": "auto", "floating": True},
+        {"stop": "auto", "look_ahead": 2, "screen": "auto"},
+        {"n_features_to_select": 4, "floating": True},
+        {"n_features_to_select": 4, "look_ahead": 2, "beam_width": 5},
+        {"n_features_to_select": 4, "n_resamples": 4},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("device", [pytest.param("cuda", marks=GPU)])
+def test_every_search_finds_what_it_finds_on_the_cpu(search: dict[str, Any], device: str) -> None:
+    X, y, _ = make_artificial(100, 16, random_state=0)
+    here, there = (
+        NeuralGreedyPursuit(SSFN(refit_units=50), dtype="float64", device=where, random_state=0, **search).fit(X, y)
+        for where in ("cpu", device)
+    )
+    assert [(step.action, step.group) for step in there.path_] == [(step.action, step.group) for step in here.path_]
+    assert [step.n_fits for step in there.path_] == [step.n_fits for step in here.path_]
+    np.testing.assert_allclose([s.loss for s in there.path_], [s.loss for s in here.path_], rtol=1e-9)
+    if "n_resamples" in search:
+        np.testing.assert_array_equal(there.stability_.frequencies, here.stability_.frequencies)
+
+
 @pytest.fixture
 def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make believe that there is a CUDA device."""
