@@ -14,9 +14,8 @@ taken for rarer than it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import exp, expm1, pi, sqrt
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,16 +24,16 @@ from ngp.predictors.base import ColumnSets, scorer_at
 from ngp.problem import Problem
 from ngp.search import Search
 from ngp.sources import ColumnSource, in_memory, read_columns
+from ngp.stopping import CLEARLY_CHANCE
 
-__all__ = ["Chance", "RedrawnColumns", "Verdict", "share_taken", "tail_probability"]
+__all__ = ["Chance", "RedrawnColumns", "Trial", "share_taken", "tail_probability"]
 
 # After so many draws, so many deviations are clear: few draws say little about how large a deviation is.
 CLEAR_DEVIATIONS = {3: 25.0, 4: 13.0, 5: 10.0}
 ALWAYS_CLEAR = 8.0
 FEWEST_DRAWS = min(CLEAR_DEVIATIONS)
-# After so many, a probability of chance as high as this is clear, too; and there are never more than those.
+# After so many, a probability that is clearly chance is clear, too; and there are never more than those.
 DRAWS_TO_STOP = 6
-CLEAR_PROBABILITY = 0.2
 MOST_DRAWS = 40
 # Draws of a selected group, to see whether it still pays: each is one training.
 OWN_DRAWS = 20
@@ -132,16 +131,9 @@ def share_taken(before: float, loss: float) -> float:
     return 1 - loss / before if before > 0 else 0.0
 
 
-class Verdict(NamedTuple):
-    """A probability, and the gains by chance that it comes from."""
-
-    probability: float
-    gains: FloatArray
-
-
 @dataclass(frozen=True)
 class Chance:
-    """Says how probable it is that a step gains what it gains by chance.
+    """Says how probable it is that steps gain what they gain by chance.
 
     Attributes
     ----------
@@ -154,41 +146,19 @@ class Chance:
     search: Callable[[Problem], Search]
     seed: int
 
-    def verdict(
-        self, problem: Problem, selected: IntArray, step: int, before: float, loss: float, n_ahead: int = 1
-    ) -> Verdict:
-        """Probability of at least such a gain, if no candidate knew anything that the selection doesn't know.
-
-        As many draws are made as it takes to be clear about it.
+    def begin(self, problem: Problem, selected: IntArray, step: int) -> Trial:
+        """Begin to look at steps that come one after another.
 
         Parameters
         ----------
         problem : Problem
             The real data.
         selected : int array
-            The columns that are selected before the step.
+            The columns that are selected before the first of them.
         step : int
-            Its number.
-        before, loss : float
-            The losses before and after it.
-        n_ahead : int
-            How many groups were added in mind for the loss after it.
+            The number of the first of them.
         """
-        gain = share_taken(before, loss)
-        gains: list[float] = []
-        while True:
-            redrawn = RedrawnColumns(problem, selected, (self.seed, step, len(gains)))
-            small = 8 * problem.n_samples * problem.n_columns <= KEPT_BYTES
-            X = in_memory(redrawn) if small else redrawn  # the same numbers
-            found = self.search(replace(problem, X=X)).best(selected, step, n_ahead)
-            gains.append(share_taken(found.before, found.final_loss))
-            if len(gains) < FEWEST_DRAWS:
-                continue
-            deviations, probability = tail_probability(np.array(gains), gain)
-            pays = deviations > CLEAR_DEVIATIONS.get(len(gains), ALWAYS_CLEAR)
-            stops = len(gains) >= DRAWS_TO_STOP and probability > CLEAR_PROBABILITY
-            if pays or stops or len(gains) == MOST_DRAWS:
-                return Verdict(probability, np.array(gains))
+        return Trial(self, problem, selected, step)
 
     def still_pays(
         self, problem: Problem, rest: IntArray, own: IntArray, step: int, without: float, together: float
@@ -215,6 +185,96 @@ class Chance:
             scorer = scorer_at(self.search(replace(problem, X=redrawn)).scorer, step)
             gains.append(share_taken(without, float(scorer.add_losses(rest[:0], selections).means[0])))
         return tail_probability(np.array(gains), share_taken(without, together))[1]
+
+
+@dataclass
+class _Drawn:
+    """What was selected and gained on columns that were drawn anew."""
+
+    columns: IntArray
+    before: float = 0.0  # the loss before the first step
+    gains: list[float] = field(default_factory=list)  # of all steps together, after each
+
+
+class Trial:
+    """Steps that come one after another, and how much as many steps gain by chance, all of them together.
+
+    Parameters
+    ----------
+    chance : Chance
+        Finds the best candidates of a draw.
+    problem : Problem
+        The real data.
+    selected : int array
+        The columns that are selected before the first step.
+    step : int
+        The number of the first step.
+    """
+
+    def __init__(self, chance: Chance, problem: Problem, selected: IntArray, step: int) -> None:
+        self.chance, self.problem, self.selected, self.step = chance, problem, selected, step
+        self.n_fits = 0  # trainings on drawn columns
+        self._before = 0.0
+        self._aheads: list[int] = []
+        self._drawn: list[_Drawn] = []
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps it has seen."""
+        return len(self._aheads)
+
+    @property
+    def first_gains(self) -> FloatArray:
+        """What the first step gained by chance, in each draw."""
+        return np.array([drawn.gains[0] for drawn in self._drawn])
+
+    def probability(self, before: float, loss: float, n_ahead: int = 1) -> float:
+        """See one more step, and say how probable the gain of all steps together is by chance.
+
+        Chance means that no candidate knows anything that the selection before the first step doesn't know. As many
+        draws are made as it takes to be clear about it.
+
+        Parameters
+        ----------
+        before, loss : float
+            The losses before and after the step.
+        n_ahead : int
+            How many groups were added in mind for the loss after it.
+        """
+        if not self._aheads:
+            self._before = before
+        self._aheads.append(n_ahead)
+        gain = share_taken(self._before, loss)
+        for drawn in range(len(self._drawn)):
+            self._go_on(drawn)
+        while True:
+            n_draws = len(self._drawn)
+            if n_draws >= FEWEST_DRAWS:
+                deviations, probability = tail_probability(np.array([each.gains[-1] for each in self._drawn]), gain)
+                pays = deviations > CLEAR_DEVIATIONS.get(n_draws, ALWAYS_CLEAR)
+                stops = n_draws >= DRAWS_TO_STOP and probability > CLEARLY_CHANCE
+                if pays or stops or n_draws >= MOST_DRAWS:
+                    return probability
+            self._drawn.append(_Drawn(self.selected))
+            self._go_on(n_draws)
+
+    def _go_on(self, number: int) -> None:
+        """Make as many steps of a draw as there are steps."""
+        # Nothing else is kept of a draw: its columns may be large, and are the same whenever they are drawn.
+        redrawn = RedrawnColumns(self.problem, self.selected, (self.chance.seed, self.step, number))
+        small = 8 * self.problem.n_samples * self.problem.n_columns <= KEPT_BYTES
+        X = in_memory(redrawn) if small else redrawn  # the same numbers
+        search, drawn = self.chance.search(replace(self.problem, X=X)), self._drawn[number]
+        for made in range(len(drawn.gains), len(self._aheads)):
+            found = search.best(drawn.columns, self.step + made, self._aheads[made])
+            self.n_fits += found.n_fits
+            if found.diverged:
+                drawn.gains.append(drawn.gains[-1] if made else 0.0)
+                continue
+            if made == 0:
+                drawn.before = found.before
+            drawn.gains.append(share_taken(drawn.before, found.final_loss))
+            drawn.columns = np.concatenate([drawn.columns, found.candidates.columns[found.best]])
 
 
 def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:

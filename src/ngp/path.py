@@ -60,7 +60,8 @@ class Step:
     kept : bool
         Whether the step is part of the final selection: neither taken back nor undone by a later one.
     chance : float
-        Probability of a gain as large by chance (see `ngp.chance`); NaN where nobody asked.
+        Probability of a gain as large by chance (see `ngp.chance`), of this step together with those directly before
+        it that might have been chance; NaN where nobody asked.
     dropped : int or None
         The group that was dropped.
     ahead : float

@@ -218,7 +218,7 @@ def combine_rules(
     if stop is not None and tol is not None:
         raise ValueError(f"tol={tol} and stop={stop!r} are two rules for one thing: give one of them.")
     if stop is not None:
-        rules.append({"plateau": Plateau, "auto": BeyondChance}[stop]() if isinstance(stop, str) else stop)
+        rules.append(stop if not isinstance(stop, str) else BeyondChance() if stop == "auto" else Plateau())
     elif tol is not None or not rules:
         rules.append(RelativeImprovement(DEFAULT_TOL if tol is None else tol))
     if max_time is not None:

@@ -16,11 +16,11 @@ from typing import Protocol
 import numpy as np
 
 from ngp._types import IntArray
-from ngp.chance import OWN_DRAWS, Chance, Verdict
+from ngp.chance import OWN_DRAWS, Chance, Trial
 from ngp.floating import Bar, find_drop, find_regrowth, find_swap
 from ngp.path import Path, Step, chosen, finished, scored_step
 from ngp.predictors.base import ColumnSets, Losses, scorer_at
-from ngp.rule_parts import chance_level, least_gain, room_left, spent_budget
+from ngp.rule_parts import chance_level, least_gain, n_unproven, room_left, spent_budget
 from ngp.search import Candidates, Search
 from ngp.stopping import Stop, StopRule
 
@@ -107,7 +107,7 @@ class _Pursuit:
     chance: Chance | None
     observer: Observer | None
     steps: list[Step]
-    verdicts: dict[int, Verdict] = field(default_factory=dict)  # of the last addition, by its number
+    trials: dict[int, Trial] = field(default_factory=dict)  # the last one, by the number of its first step
     n_redrawn: int = 0  # trainings to see whether selected groups still pay, in the step that is being made
 
     @property
@@ -149,12 +149,15 @@ class _Pursuit:
         columns = np.concatenate(list(chosen(steps).values()))
         exhausted = len(Candidates.beside(self.search.problem, columns).names) == 0
         stop = self.rule.check(steps, exhausted=exhausted)
-        return Stop("no candidate is left", len(steps) - 1) if exhausted and stop is None else stop
+        if stop is None:
+            return Stop("no candidate is left", len(steps) - 1) if exhausted else None
+        # Where another part of the rule stops, nothing follows any more that could prove the last steps.
+        return replace(stop, keep=min(stop.keep, len(steps) - 1 - n_unproven(self.rule, steps)))
 
     def _next(self) -> Step:
         """Drop what no longer pays, or score every candidate, or those that promise most, and add the best one."""
         begin, steps, n_tried = perf_counter(), self.standing, 0
-        if self.floating and len(steps) > 2:
+        if self.floating and len(steps) > 2 and not n_unproven(self.rule, steps):
             drop, n_tried = find_drop(self.search, steps, self._pays)
             if drop:
                 return replace(drop, n_fits=drop.n_fits + self.n_redrawn)
@@ -165,20 +168,27 @@ class _Pursuit:
             raise _Diverged
         step = found.step(self.search, steps[-1])
         if self.chance:
-            verdict = self._verdict(len(self.steps), step)
-            step = replace(step, chance=verdict.probability, n_fits=step.n_fits * (1 + len(verdict.gains)))
+            trial = self._trial(len(self.steps), len(self.steps))
+            n_before = trial.n_fits
+            probability = _judge(trial, step)
+            step = replace(step, chance=probability, n_fits=step.n_fits + trial.n_fits - n_before)
         return replace(step, seconds=perf_counter() - begin, n_fits=step.n_fits + n_tried + self.n_redrawn)
 
-    def _verdict(self, number: int, step: Step) -> Verdict:
-        """Whether the step with that number, an addition, gains more than chance; said once."""
+    def _trial(self, number: int, end: int) -> Trial:
+        """The trial of the addition with that number and of those directly before it that may be chance.
+
+        It has seen the steps up to the end; those of an earlier process it sees anew.
+        """
         assert self.chance
-        if number not in self.verdicts:
-            selected = chosen([step for step in self.steps[:number] if step.kept])
-            columns, loss = np.concatenate(list(selected.values())), step.loss if isnan(step.ahead) else step.ahead
-            problem = self.search.problem
-            verdict = self.chance.verdict(problem, columns, len(selected), step.before, loss, step.n_ahead)
-            self.verdicts = {number: verdict}
-        return self.verdicts[number]
+        first = number - n_unproven(self.rule, self.steps[:number])
+        if first not in self.trials:
+            selected = chosen([step for step in self.steps[:first] if step.kept])
+            columns = np.concatenate(list(selected.values()))
+            self.trials = {first: self.chance.begin(self.search.problem, columns, len(selected))}
+        trial = self.trials[first]
+        for step in self.steps[first + trial.n_steps : end]:
+            _judge(trial, step)
+        return trial
 
     def _pays(self, steps: Sequence[Step], group: int, without: float, together: float) -> bool:
         """Whether a selected group still pays."""
@@ -195,7 +205,7 @@ class _Pursuit:
         if not self.chance:
             return Bar(least_gain(self.rule))
         number = max(number for number, step in enumerate(self.steps) if step.action == "add")
-        return Bar(least_gain(self.rule), chance_level(self.rule), self._verdict(number, self.steps[number]).gains)
+        return Bar(least_gain(self.rule), chance_level(self.rule), self._trial(number, number + 1).first_gains)
 
     def _exchange(self) -> list[Step]:
         """Steps that make a finished selection better: an exchange of one for one, or of one for several."""
@@ -221,6 +231,11 @@ class _Pursuit:
         room = room_left(self.rule, steps[-1])
         limit = None if room is None else steps[-1].n_selected + room
         return find_regrowth(self.search, steps, self._bar(), self._pays, limit)
+
+
+def _judge(trial: Trial, step: Step) -> float:
+    """How probable it is that all steps of a trial, with this one, gain as much by chance."""
+    return trial.probability(step.before, step.loss if isnan(step.ahead) else step.ahead, step.n_ahead)
 
 
 def _taken_back(steps: Sequence[Step], keep: int) -> list[Step]:

@@ -17,7 +17,7 @@ from ngp.stopping import (
     StopRule,
 )
 
-__all__ = ["chance_level", "least_gain", "needs_chance", "room_left", "spent_budget"]
+__all__ = ["chance_level", "least_gain", "n_unproven", "needs_chance", "room_left", "spent_budget"]
 
 
 def _parts(rule: StopRule) -> Iterator[StopRule]:
@@ -75,6 +75,19 @@ def chance_level(rule: StopRule) -> float:
     (0.05, 1.0)
     """
     return min((part.level for part in _parts(rule) if isinstance(part, BeyondChance)), default=1.0)
+
+
+def n_unproven(rule: StopRule, steps: Sequence[StepLike]) -> int:
+    """How many of the last steps are additions that may be chance; none where a rule doesn't ask for it.
+
+    Parameters
+    ----------
+    rule : StopRule
+        Says when to stop.
+    steps : sequence of steps
+        All steps so far.
+    """
+    return max((part.n_unpaid(steps) for part in _parts(rule) if isinstance(part, BeyondChance)), default=0)
 
 
 def room_left(rule: StopRule, last: StepLike) -> int | None:

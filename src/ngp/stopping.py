@@ -18,6 +18,7 @@ from ngp.uncertainty import standard_error
 from ngp.words import counted
 
 __all__ = [
+    "CLEARLY_CHANCE",
     "DEFAULT_TOL",
     "BeyondChance",
     "FirstOf",
@@ -37,6 +38,8 @@ __all__ = [
 # What a feature must gain, relative to the loss that is left, if the user says nothing else. It suits the paper's
 # artificial data, on which it was chosen; what it selects there is printed by python -m benchmarks.recovery.
 DEFAULT_TOL = 0.09
+# A gain that comes by chance so often won't pay, whatever follows.
+CLEARLY_CHANCE = 0.2
 LOSS_IS_ZERO = "the loss is zero and cannot improve"
 
 
@@ -81,7 +84,7 @@ class StepLike(Protocol):
 
     @property
     def chance(self) -> float:
-        """Probability of a gain as large by chance."""
+        """Probability of gains as large by chance, of this step and of those before that may have been chance."""
 
     @property
     def ahead(self) -> float:
@@ -264,27 +267,41 @@ class Plateau:
 
 @dataclass(frozen=True)
 class BeyondChance:
-    """Stop when a step gains no more than the best of so many candidates may gain by chance.
+    """Stop when steps gain no more than the best of so many candidates may gain by chance.
+
+    A step pays when the probability of its gain, by chance, is `level` at most. One that doesn't, but isn't clearly
+    chance either, may be followed by others: small gains may add up to one that pays. They pay if the gain of all of
+    them together does, else they are taken back.
 
     Parameters
     ----------
     level : float
-        Largest probability of such a gain by chance that still pays.
+        Largest probability of a gain by chance that still pays.
+    patience : int
+        Number of successive steps allowed to bring nothing.
     """
 
-    level: float = 0.02
+    level: float = 0.01
+    patience: int = 3
 
     def __post_init__(self) -> None:
-        _require_number("level", self.level, "use 0.02 for one wrong step in fifty", zero=False)
+        _require_number("level", self.level, "use 0.01 for one wrong step in a hundred", zero=False)
         if self.level >= 1:
             raise ValueError(f"level={self.level!r} is no probability that could be too high: give less than 1.")
+        _require_count("patience", self.patience)
 
     def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
-        """Stop at the first step whose gain may be chance, and take it back."""
-        for k, step in enumerate(steps[1:]):
-            if step.action == "add" and not step.chance <= self.level:
-                return Stop(f"a gain as in the last step comes by chance with probability {step.chance:.2g}", k)
-        return None
+        """Stop when it is clear that the last steps may be chance, or they are too many; and take them back."""
+        unpaid, last = self.n_unpaid(steps), steps[-1]
+        if not unpaid or (unpaid < self.patience and last.chance <= CLEARLY_CHANCE and not exhausted):
+            return None
+        what = "the last step" if unpaid == 1 else f"the last {unpaid} steps together"
+        return Stop(f"a gain as in {what} comes by chance with probability {last.chance:.2g}", len(steps) - 1 - unpaid)
+
+    def n_unpaid(self, steps: Sequence[StepLike]) -> int:
+        """How many of the last steps are additions that haven't paid."""
+        paid = (k for k, step in enumerate(reversed(steps)) if step.action != "add" or step.chance <= self.level)
+        return next(paid, len(steps))
 
 
 @dataclass(frozen=True)
