@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import exp, expm1, pi, sqrt
+from math import exp, expm1, log, log1p, pi, sqrt
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from ngp.predictors.base import ColumnSets, scorer_at
 from ngp.problem import Problem
 from ngp.search import Search
 from ngp.sources import ColumnSource, in_memory, read_columns
-from ngp.stopping import CLEARLY_CHANCE
 
 __all__ = ["Chance", "RedrawnColumns", "Trial", "share_taken", "tail_probability"]
 
@@ -32,8 +31,9 @@ __all__ = ["Chance", "RedrawnColumns", "Trial", "share_taken", "tail_probability
 CLEAR_DEVIATIONS = {3: 25.0, 4: 13.0, 5: 10.0}
 ALWAYS_CLEAR = 8.0
 FEWEST_DRAWS = min(CLEAR_DEVIATIONS)
-# After so many, a probability that is clearly chance is clear, too; and there are never more than those.
-DRAWS_TO_STOP = 6
+# From so many on, what is so many standard errors away from the level is clear, too; there are never more than those.
+DRAWS_TO_TELL = 6
+CLEAR_ERRORS = 2.0
 MOST_DRAWS = 40
 # Draws of a selected group, to see whether it still pays: each is one training.
 OWN_DRAWS = 20
@@ -141,10 +141,13 @@ class Chance:
         Makes, for a problem, the `Search` that finds the best candidate of a step.
     seed : int
         Of the draws.
+    level : float
+        The largest probability that pays.
     """
 
     search: Callable[[Problem], Search]
     seed: int
+    level: float
 
     def begin(self, problem: Problem, selected: IntArray, step: int) -> Trial:
         """Begin to look at steps that come one after another.
@@ -251,9 +254,7 @@ class Trial:
             n_draws = len(self._drawn)
             if n_draws >= FEWEST_DRAWS:
                 deviations, probability = tail_probability(np.array([each.gains[-1] for each in self._drawn]), gain)
-                pays = deviations > CLEAR_DEVIATIONS.get(n_draws, ALWAYS_CLEAR)
-                stops = n_draws >= DRAWS_TO_STOP and probability > CLEARLY_CHANCE
-                if pays or stops or n_draws >= MOST_DRAWS:
+                if n_draws >= MOST_DRAWS or is_clear(deviations, n_draws, self.chance.level):
                     return probability
             self._drawn.append(_Drawn(self.selected))
             self._go_on(n_draws)
@@ -301,3 +302,28 @@ def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:
     # The mean is known no better than from n draws.
     deviations = float(gain - gains.mean()) / (deviation * sqrt(1 + 1 / n))
     return deviations, -expm1(-exp(-(deviations * pi / sqrt(6) + EULER)))
+
+
+def is_clear(deviations: float, n_draws: int, level: float) -> bool:
+    """Whether so many draws are enough to say on which side of a level the probability is.
+
+    Parameters
+    ----------
+    deviations : float
+        How many standard deviations a gain is above those of the draws.
+    n_draws : int
+        How many of these there are.
+    level : float
+        Of the probability.
+
+    Examples
+    --------
+    >>> [is_clear(deviations, 6, 0.01) for deviations in (0.5, 4.0, 9.0)], is_clear(4.5, 40, 0.01)
+    ([True, False, True], False)
+    """
+    if deviations > CLEAR_DEVIATIONS.get(n_draws, ALWAYS_CLEAR):
+        return True
+    at_level = -(log(-log1p(-level)) + EULER) * sqrt(6) / pi
+    # Of a mean and, for a Gumbel distribution, of a deviation.
+    error = sqrt((1 + 1.1 * deviations**2) / n_draws)
+    return n_draws >= DRAWS_TO_TELL and abs(deviations - at_level) > CLEAR_ERRORS * error

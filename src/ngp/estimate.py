@@ -21,7 +21,7 @@ from ngp.looking_ahead import n_sets
 from ngp.path import Step
 from ngp.preparation import prepare, stop_rule
 from ngp.rehearsal import Rehearsal
-from ngp.rule_parts import needs_chance, room_left
+from ngp.rule_parts import chance_level, room_left
 from ngp.screening import n_scored
 from ngp.search import Candidates, Search
 from ngp.stopping import Stop, StopRule
@@ -245,7 +245,7 @@ class Plan:
     def _next(self, last: Step, made: int, n_left: int, seconds: Callable[[int, int, int], float]) -> Step:
         """A step that improves the loss more than any rule asks for."""
         looked, number = self._n_scored(n_left, room_left(self.rule, last))
-        loss, times = 1 / (made + 2), 1 + FEWEST_DRAWS * needs_chance(self.rule)
+        loss, times = 1 / (made + 2), 1 if chance_level(self.rule) is None else 1 + FEWEST_DRAWS
         return replace(
             last,
             action="add",

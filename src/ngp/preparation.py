@@ -19,6 +19,7 @@ from ngp.predictors.base import Predictor, ScheduledScorer, Scorer
 from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
 from ngp.predictors.resolve import resolve_predictor
 from ngp.problem import Problem, make_problem
+from ngp.rule_parts import chance_level
 from ngp.screening import Screening
 from ngp.search import Search
 from ngp.stopping import (
@@ -96,15 +97,20 @@ class Prepared(NamedTuple):
             predictor=predictor_names([self.predictor])[0],
         )
 
-    def chance(self, selector: NeuralGreedyPursuit) -> Chance:
-        """What says how much a step gains by chance.
+    def chance(self, selector: NeuralGreedyPursuit, rule: StopRule) -> Chance | None:
+        """What says how much a step gains by chance, if a rule asks for it.
 
         Parameters
         ----------
         selector : NeuralGreedyPursuit
             Says how, where and in which precision.
+        rule : StopRule
+            Says when to stop.
         """
-        return Chance(lambda problem: self._replace(problem=problem).search(selector), self.seed)
+        level = chance_level(rule)
+        if level is None:
+            return None
+        return Chance(lambda problem: self._replace(problem=problem).search(selector), self.seed, level)
 
 
 def prepare(

@@ -20,7 +20,7 @@ from ngp.chance import OWN_DRAWS, Chance, Trial
 from ngp.floating import Bar, find_drop, find_regrowth, find_swap
 from ngp.path import Path, Step, chosen, finished, scored_step
 from ngp.predictors.base import ColumnSets, Losses, scorer_at
-from ngp.rule_parts import chance_level, least_gain, n_unproven, room_left, spent_budget
+from ngp.rule_parts import least_gain, n_unproven, room_left, spent_budget
 from ngp.search import Candidates, Search
 from ngp.stopping import Stop, StopRule
 
@@ -198,14 +198,14 @@ class _Pursuit:
         own, number, problem = selected.pop(group), len(selected), self.search.problem
         self.n_redrawn += OWN_DRAWS
         rest = np.concatenate(list(selected.values()))
-        return self.chance.still_pays(problem, rest, own, number, without, together) <= chance_level(self.rule)
+        return self.chance.still_pays(problem, rest, own, number, without, together) <= self.chance.level
 
     def _bar(self) -> Bar:
         """What a group must gain to be added."""
         if not self.chance:
             return Bar(least_gain(self.rule))
         number = max(number for number, step in enumerate(self.steps) if step.action == "add")
-        return Bar(least_gain(self.rule), chance_level(self.rule), self._trial(number, number + 1).first_gains)
+        return Bar(least_gain(self.rule), self.chance.level, self._trial(number, number + 1).first_gains)
 
     def _exchange(self) -> list[Step]:
         """Steps that make a finished selection better: an exchange of one for one, or of one for several."""

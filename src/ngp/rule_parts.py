@@ -17,7 +17,7 @@ from ngp.stopping import (
     StopRule,
 )
 
-__all__ = ["chance_level", "least_gain", "n_unproven", "needs_chance", "room_left", "spent_budget"]
+__all__ = ["chance_level", "least_gain", "n_unproven", "room_left", "spent_budget"]
 
 
 def _parts(rule: StopRule) -> Iterator[StopRule]:
@@ -26,23 +26,6 @@ def _parts(rule: StopRule) -> Iterator[StopRule]:
             yield from _parts(part)
     else:
         yield rule
-
-
-def needs_chance(rule: StopRule) -> bool:
-    """Whether a rule wants to know how much a step gains by chance.
-
-    Parameters
-    ----------
-    rule : StopRule
-        Says when to stop.
-
-    Examples
-    --------
-    >>> from ngp.stopping import Plateau
-    >>> needs_chance(FirstOf([MaxFeatures(10), BeyondChance()])), needs_chance(Plateau())
-    (True, False)
-    """
-    return any(isinstance(part, BeyondChance) for part in _parts(rule))
 
 
 def least_gain(rule: StopRule) -> float:
@@ -61,8 +44,8 @@ def least_gain(rule: StopRule) -> float:
     return max((part.tol for part in _parts(rule) if isinstance(part, RelativeImprovement)), default=0.0)
 
 
-def chance_level(rule: StopRule) -> float:
-    """The largest probability of a gain by chance that still pays; 1 where a rule doesn't ask for it.
+def chance_level(rule: StopRule) -> float | None:
+    """The largest probability of a gain by chance that still pays; None where a rule doesn't ask for it.
 
     Parameters
     ----------
@@ -71,10 +54,10 @@ def chance_level(rule: StopRule) -> float:
 
     Examples
     --------
-    >>> chance_level(BeyondChance(0.05)), chance_level(MaxFeatures(3))
-    (0.05, 1.0)
+    >>> chance_level(FirstOf([MaxFeatures(10), BeyondChance(0.05)])), chance_level(MaxFeatures(3))
+    (0.05, None)
     """
-    return min((part.level for part in _parts(rule) if isinstance(part, BeyondChance)), default=1.0)
+    return min((part.level for part in _parts(rule) if isinstance(part, BeyondChance)), default=None)
 
 
 def n_unproven(rule: StopRule, steps: Sequence[StepLike]) -> int:

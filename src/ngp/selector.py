@@ -32,7 +32,6 @@ from ngp.predictors.resolve import PREDICTORS
 from ngp.preparation import Prepared, prepare, stop_rule
 from ngp.problem import Problem
 from ngp.pursuit import pursue
-from ngp.rule_parts import needs_chance
 from ngp.stability import Stability, half_problem, halves
 from ngp.stopping import StopRule
 from ngp.training_data import check_columns
@@ -339,7 +338,7 @@ class NeuralGreedyPursuit(FittedSelector):
             fixed=fixed,
             n_fixed=len(self.fixed_),
             floating=self.floating,
-            chance=prepared.chance(self) if needs_chance(rule) else None,
+            chance=prepared.chance(self, rule),
             made=saved.steps if saved else (),
             observer=Monitor(self, context, attributes, file, identity, seed),
         )
@@ -354,9 +353,14 @@ class NeuralGreedyPursuit(FittedSelector):
     def _selected_on(self, prepared: Prepared, rule: StopRule, rows: BoolArray) -> IntArray:
         """The groups that are selected on some of the rows."""
         part = prepared._replace(problem=half_problem(prepared.problem, rows))
-        chance = part.chance(self) if needs_chance(rule) else None
-        n_fixed = len(self.fixed_)
-        path = pursue(part.search(self), rule, fixed=part.fixed, n_fixed=n_fixed, floating=self.floating, chance=chance)
+        path = pursue(
+            part.search(self),
+            rule,
+            fixed=part.fixed,
+            n_fixed=len(self.fixed_),
+            floating=self.floating,
+            chance=part.chance(self, rule),
+        )
         return np.array([step.group for step in path.kept], dtype=np.intp)
 
     def _defining_parameters(self) -> dict[str, Any]:
