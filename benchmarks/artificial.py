@@ -14,7 +14,7 @@ from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
 from ngp.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db
-from ngp.paper.rules import PublishedRule
+from ngp.paper.rules import TOL, PublishedRule
 
 N_TRAIN, N_TEST, N_FEATURES = 300, 300, 500
 # FPSR, FNSR and P-NME in the paper's first table.
@@ -27,7 +27,7 @@ def run(predictor: str, protocol: str, seed: int, n_features: int, n_jobs: int) 
     noise = "offset" if published else "sample"
     X, y, truth = make_artificial(N_TRAIN + N_TEST, n_features, noise=noise, random_state=seed)
     train, test = (X[:N_TRAIN], y[:N_TRAIN]), (X[N_TRAIN:], y[N_TRAIN:])
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = {"tol": TOL}
     if published:
         settings = {"cv": test, "stop": PublishedRule(float(np.mean(test[1] ** 2)))}
     start = perf_counter()

@@ -118,15 +118,15 @@ def test_gains_that_are_all_the_same() -> None:
 def test_there_are_as_many_draws_as_it_takes(gain: float, n_draws: int) -> None:
     rng, problem = np.random.default_rng(0), problem_of(correlated())
 
-    class Draws:
+    class Gains:
         def best(self, *_: Any) -> Any:
             loss, candidates = 1 - float(rng.normal()), SimpleNamespace(columns=ColumnSets.of([[0]]))
             return SimpleNamespace(before=1.0, final_loss=loss, diverged=False, candidates=candidates, best=0, n_fits=7)
 
-    trial = Chance(lambda _: cast(Search, Draws()), 0, 0.01).begin(problem, SELECTED, 1)
-    probability = trial.probability(1.0, 1 - gain)
-    assert len(trial.first_gains) == n_draws
-    assert trial.n_fits == 7 * n_draws
+    draws = Chance(lambda _: cast(Search, Gains()), 0, 0.01).begin(problem, SELECTED, 1)
+    probability = draws.probability(1.0, 1 - gain)
+    assert len(draws.first_gains) == n_draws
+    assert draws.n_fits == 7 * n_draws
     assert (probability < 0.2) == (gain > 1)
 
 
@@ -139,22 +139,22 @@ def test_several_steps_together_gain_what_pursuits_gain_on_drawn_columns() -> No
     def search(problem: Problem) -> Search:
         return Search(problem, predictor.bind(problem, random_state=0))
 
-    trial = Chance(search, seed=5, level=0.01).begin(problem, SELECTED, 3)
+    draws = Chance(search, seed=5, level=0.01).begin(problem, SELECTED, 3)
     losses, n_draws = [1.0, 0.7, 0.69, 0.685], []
     for before, loss in pairwise(losses):
-        found = trial.probability(before, loss)
-        n_draws.append(len(trial.first_gains))
+        found = draws.probability(before, loss)
+        n_draws.append(len(draws.first_gains))
         gains = []
         for draw in range(n_draws[-1]):
             on_drawn = search(replace(problem, X=redrawn(problem, key=(5, 3, draw))))
             selected, first = SELECTED, 0.0
-            for step in range(trial.n_steps):
+            for step in range(draws.n_steps):
                 best = on_drawn.best(selected, 3 + step)
                 selected, first = np.append(selected, best.candidates.names[best.best]), first or best.before
             gains.append(1 - best.final_loss / first)
         assert found == pytest.approx(tail_probability(np.array(gains), 1 - loss)[1], rel=1e-6)
     assert n_draws == sorted(n_draws)
-    assert trial.n_fits >= n_draws[-1] * (4 + 3 + 2)
+    assert draws.n_fits >= n_draws[-1] * (4 + 3 + 2)
 
 
 def test_a_draw_that_diverges_gains_nothing_more() -> None:
@@ -166,9 +166,9 @@ def test_a_draw_that_diverges_gains_nothing_more() -> None:
                 before=1.0, final_loss=0.5, diverged=diverged, candidates=candidates, best=0, n_fits=1
             )
 
-    trial = Chance(lambda _: cast(Search, Diverging()), 0, 0.01).begin(problem_of(correlated()), SELECTED, 1)
-    assert trial.probability(1.0, 0.4) == 0
-    assert trial.probability(0.4, 0.5) == 1
+    draws = Chance(lambda _: cast(Search, Diverging()), 0, 0.01).begin(problem_of(correlated()), SELECTED, 1)
+    assert draws.probability(1.0, 0.4) == 0
+    assert draws.probability(0.4, 0.5) == 1
 
 
 def planted(n_columns: int = 30, seed: int = 0) -> tuple[Any, Any]:
@@ -259,8 +259,29 @@ def test_it_is_written_down(tmp_path: Path) -> None:
 
 def test_an_estimate_counts_the_draws() -> None:
     X, y = planted()
-    plain, auto = (NeuralGreedyPursuit(stop=stop, **QUICK).estimate(X, y) for stop in (None, "auto"))
+    plain, auto = (NeuralGreedyPursuit(**rule, **QUICK).estimate(X, y) for rule in ({"tol": 0.1}, {"stop": "auto"}))
     assert auto.n_fits == (1 + chance.FEWEST_DRAWS) * plain.n_fits
+
+
+def test_an_estimate_counts_the_columns_of_a_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).normal(size=(400, 20_000))  # 64 MB
+    y = X[:, 0]
+
+    def memory() -> int:
+        selector = NeuralGreedyPursuit(SSFN(n_units=5, n_draws=1), n_features_to_select=1, stop="auto", random_state=0)
+        return selector.estimate(X, y).memory
+
+    assert memory() > X.nbytes
+    monkeypatch.setattr(chance, "KEPT_BYTES", 0)
+    assert memory() < X.nbytes
+
+
+def test_it_is_the_default() -> None:
+    X, y = planted()
+    default, auto = (NeuralGreedyPursuit(**QUICK, **rule).fit(X, y) for rule in ({}, {"stop": "auto"}))
+    assert [step.chance for step in default.path_[1:]] == [step.chance for step in auto.path_[1:]]
+    for rule in ({"n_features_to_select": 2}, {"tol": 0.1}, {"stop": "plateau"}):
+        assert np.isnan(NeuralGreedyPursuit(**QUICK, **rule).fit(X, y).path_[1].chance)
 
 
 @pytest.mark.parametrize(

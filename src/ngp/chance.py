@@ -25,7 +25,7 @@ from ngp.problem import Problem
 from ngp.search import Search
 from ngp.sources import ColumnSource, in_memory, read_columns
 
-__all__ = ["Chance", "RedrawnColumns", "Trial", "share_taken", "tail_probability"]
+__all__ = ["Chance", "Draws", "RedrawnColumns", "bytes_kept", "share_taken", "tail_probability"]
 
 # After so many draws, so many deviations are clear: few draws say little about how large a deviation is.
 CLEAR_DEVIATIONS = {3: 25.0, 4: 13.0, 5: 10.0}
@@ -39,6 +39,7 @@ MOST_DRAWS = 40
 OWN_DRAWS = 20
 # Columns that take no more bytes are drawn once and kept, others whenever they are read.
 KEPT_BYTES = 2**28
+BLOCK_BYTES = 2**20  # that are drawn at once
 # Variance of a combination of selected columns, relative to the largest, that is taken for rounding.
 LEAST_VARIANCE = 1e-10
 EULER = 0.5772156649015329
@@ -109,15 +110,34 @@ class RedrawnColumns(ColumnSource):
     def read(self, columns: IntArray, rows: slice = slice(None)) -> AnyArray:
         """Read columns, as rows of an array (see `ColumnSource.read`)."""
         redrawn = np.array(read_columns(self.X, columns), dtype=np.float64, order="C")
-        new = ~np.isin(columns, self.selected)
-        real = redrawn[new]
+        new = np.flatnonzero(~np.isin(columns, self.selected))
+        step = max(1, BLOCK_BYTES // (8 * self.shape[0]))
+        for start in range(0, len(new), step):
+            block = new[start : start + step]
+            redrawn[block] = self._drawn(redrawn[block])
+        return redrawn[:, rows]
+
+    def _drawn(self, real: FloatArray) -> FloatArray:
+        """Other columns in place of real ones."""
         means = self._means(real)
-        real -= means
+        real = real - means
         known = np.zeros_like(real)
         for direction in self._basis:  # one by one: bits of a matrix product depend on what is read together
             known += (real * (self._shares * direction)).sum(axis=1, keepdims=True) * direction
-        redrawn[new] = known + self._factor * (real - known)[:, self._rows] + means
-        return redrawn[:, rows]
+        drawn: FloatArray = known + self._factor * (real - known)[:, self._rows] + means
+        return drawn
+
+
+def bytes_kept(problem: Problem) -> int:
+    """Memory for the columns of a draw; none where there are so many that they are drawn whenever they are read.
+
+    Parameters
+    ----------
+    problem : Problem
+        The real data.
+    """
+    n_bytes = 8 * problem.n_samples * problem.n_columns
+    return n_bytes if n_bytes <= KEPT_BYTES else 0
 
 
 def share_taken(before: float, loss: float) -> float:
@@ -149,7 +169,7 @@ class Chance:
     seed: int
     level: float
 
-    def begin(self, problem: Problem, selected: IntArray, step: int) -> Trial:
+    def begin(self, problem: Problem, selected: IntArray, step: int) -> Draws:
         """Begin to look at steps that come one after another.
 
         Parameters
@@ -161,7 +181,7 @@ class Chance:
         step : int
             The number of the first of them.
         """
-        return Trial(self, problem, selected, step)
+        return Draws(self, problem, selected, step)
 
     def still_pays(
         self, problem: Problem, rest: IntArray, own: IntArray, step: int, without: float, together: float
@@ -199,7 +219,7 @@ class _Drawn:
     gains: list[float] = field(default_factory=list)  # of all steps together, after each
 
 
-class Trial:
+class Draws:
     """Steps that come one after another, and how much as many steps gain by chance, all of them together.
 
     Parameters
@@ -263,8 +283,7 @@ class Trial:
         """Make as many steps of a draw as there are steps."""
         # Nothing else is kept of a draw: its columns may be large, and are the same whenever they are drawn.
         redrawn = RedrawnColumns(self.problem, self.selected, (self.chance.seed, self.step, number))
-        small = 8 * self.problem.n_samples * self.problem.n_columns <= KEPT_BYTES
-        X = in_memory(redrawn) if small else redrawn  # the same numbers
+        X = in_memory(redrawn) if bytes_kept(self.problem) else redrawn  # the same numbers
         search, drawn = self.chance.search(replace(self.problem, X=X)), self._drawn[number]
         for made in range(len(drawn.gains), len(self._aheads)):
             found = search.best(drawn.columns, self.step + made, self._aheads[made])

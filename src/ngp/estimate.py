@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from ngp._types import IntArray
 from ngp.calibration import look_at_columns, watched_memory
-from ngp.chance import FEWEST_DRAWS
+from ngp.chance import FEWEST_DRAWS, bytes_kept
 from ngp.compute.parallel import keep_workers
 from ngp.looking_ahead import n_sets
 from ngp.path import Step
@@ -143,7 +143,9 @@ def estimate_fit(
             trial = Rehearsal(problem, search.scorer, screening, fixed, n_steps, scan.columns, asked.n_jobs)
             steps, assumption = plan.steps(trial.step_seconds)
             total = preparing + scan.seconds + trial.once_seconds + trial.final_seconds
-            n_bytes = trial.n_bytes(max((step.n_fits for step in steps), default=1))
+            # One draw after the other: there are the columns of one, and the losses of its candidates.
+            n_bytes = trial.n_bytes(max((step.n_fits for step in steps), default=1) // plan.n_times)
+            n_bytes += bytes_kept(problem) if plan.n_times > 1 else 0
     vectors = 8 * (3 * problem.n_columns + (len(steps) + 1) * problem.groups.n_groups)  # statistics, and all losses
     return Estimate(
         seconds=total + sum(step.seconds for step in steps) * (1 + asked.n_resamples / 2),  # halves of the rows
@@ -217,6 +219,11 @@ class Plan:
             end = "losses" if selector.stop in (None, "auto") else "rule"
         return cls(stop_rule(selector, problem, fixed), start, sizes, search, selector.floating, end)
 
+    @property
+    def n_times(self) -> int:
+        """How many times the candidates of a step are scored: once, and as often on columns drawn anew as it takes."""
+        return 1 if chance_level(self.rule) is None else 1 + FEWEST_DRAWS
+
     def steps(self, seconds: Callable[[int, int, int], float]) -> tuple[list[Step], str]:
         """Imagine the steps after the start, and say why there are so many.
 
@@ -245,7 +252,7 @@ class Plan:
     def _next(self, last: Step, made: int, n_left: int, seconds: Callable[[int, int, int], float]) -> Step:
         """A step that improves the loss more than any rule asks for."""
         looked, number = self._n_scored(n_left, room_left(self.rule, last))
-        loss, times = 1 / (made + 2), 1 if chance_level(self.rule) is None else 1 + FEWEST_DRAWS
+        loss, times = 1 / (made + 2), self.n_times
         return replace(
             last,
             action="add",

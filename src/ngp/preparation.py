@@ -23,7 +23,6 @@ from ngp.rule_parts import chance_level
 from ngp.screening import Screening
 from ngp.search import Search
 from ngp.stopping import (
-    DEFAULT_TOL,
     BeyondChance,
     FirstOf,
     MaxColumns,
@@ -214,7 +213,7 @@ def combine_rules(
     Parameters
     ----------
     limits : iterable of StopRule
-        Limits on the number of features. Where there is none, and no `tol` and no `stop`, `tol` is `DEFAULT_TOL`.
+        Limits on the number of features. Where there is none, and no `tol` and no `stop`, `stop` is "auto".
     tol, stop : float, rule, "auto" or "plateau"
         When a step no longer pays; at most one of them.
     max_time, max_fits : numbers
@@ -223,10 +222,12 @@ def combine_rules(
     rules = list(limits)
     if stop is not None and tol is not None:
         raise ValueError(f"tol={tol} and stop={stop!r} are two rules for one thing: give one of them.")
-    if stop is not None:
-        rules.append(stop if not isinstance(stop, str) else BeyondChance() if stop == "auto" else Plateau())
-    elif tol is not None or not rules:
-        rules.append(RelativeImprovement(DEFAULT_TOL if tol is None else tol))
+    if tol is not None:
+        rules.append(RelativeImprovement(tol))
+    elif stop == "auto" or (stop is None and not rules):
+        rules.append(BeyondChance())
+    elif stop is not None:
+        rules.append(Plateau() if isinstance(stop, str) else stop)
     if max_time is not None:
         rules.append(MaxTime(max_time))
     if max_fits is not None:

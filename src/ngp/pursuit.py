@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from ngp._types import IntArray
-from ngp.chance import OWN_DRAWS, Chance, Trial
+from ngp.chance import OWN_DRAWS, Chance, Draws
 from ngp.floating import Bar, find_drop, find_regrowth, find_swap
 from ngp.path import Path, Step, chosen, finished, scored_step
 from ngp.predictors.base import ColumnSets, Losses, scorer_at
@@ -107,7 +107,7 @@ class _Pursuit:
     chance: Chance | None
     observer: Observer | None
     steps: list[Step]
-    trials: dict[int, Trial] = field(default_factory=dict)  # the last one, by the number of its first step
+    draws: dict[int, Draws] = field(default_factory=dict)  # the last one, by the number of its first step
     n_redrawn: int = 0  # trainings to see whether selected groups still pay, in the step that is being made
 
     @property
@@ -168,27 +168,27 @@ class _Pursuit:
             raise _Diverged
         step = found.step(self.search, steps[-1])
         if self.chance:
-            trial = self._trial(len(self.steps), len(self.steps))
-            n_before = trial.n_fits
-            probability = _judge(trial, step)
-            step = replace(step, chance=probability, n_fits=step.n_fits + trial.n_fits - n_before)
+            draws = self._draws_of(len(self.steps), len(self.steps))
+            n_before = draws.n_fits
+            probability = _judge(draws, step)
+            step = replace(step, chance=probability, n_fits=step.n_fits + draws.n_fits - n_before)
         return replace(step, seconds=perf_counter() - begin, n_fits=step.n_fits + n_tried + self.n_redrawn)
 
-    def _trial(self, number: int, end: int) -> Trial:
-        """The trial of the addition with that number and of those directly before it that may be chance.
+    def _draws_of(self, number: int, end: int) -> Draws:
+        """What the addition with that number is held against together with those directly before it that may be chance.
 
         It has seen the steps up to the end; those of an earlier process it sees anew.
         """
         assert self.chance
         first = number - n_unproven(self.rule, self.steps[:number])
-        if first not in self.trials:
+        if first not in self.draws:
             selected = chosen([step for step in self.steps[:first] if step.kept])
             columns = np.concatenate(list(selected.values()))
-            self.trials = {first: self.chance.begin(self.search.problem, columns, len(selected))}
-        trial = self.trials[first]
-        for step in self.steps[first + trial.n_steps : end]:
-            _judge(trial, step)
-        return trial
+            self.draws = {first: self.chance.begin(self.search.problem, columns, len(selected))}
+        draws = self.draws[first]
+        for step in self.steps[first + draws.n_steps : end]:
+            _judge(draws, step)
+        return draws
 
     def _pays(self, steps: Sequence[Step], group: int, without: float, together: float) -> bool:
         """Whether a selected group still pays."""
@@ -205,7 +205,7 @@ class _Pursuit:
         if not self.chance:
             return Bar(least_gain(self.rule))
         number = max(number for number, step in enumerate(self.steps) if step.action == "add")
-        return Bar(least_gain(self.rule), self.chance.level, self._trial(number, number + 1).first_gains)
+        return Bar(least_gain(self.rule), self.chance.level, self._draws_of(number, number + 1).first_gains)
 
     def _exchange(self) -> list[Step]:
         """Steps that make a finished selection better: an exchange of one for one, or of one for several."""
@@ -233,9 +233,9 @@ class _Pursuit:
         return find_regrowth(self.search, steps, self._bar(), self._pays, limit)
 
 
-def _judge(trial: Trial, step: Step) -> float:
-    """How probable it is that all steps of a trial, with this one, gain as much by chance."""
-    return trial.probability(step.before, step.loss if isnan(step.ahead) else step.ahead, step.n_ahead)
+def _judge(draws: Draws, step: Step) -> float:
+    """How probable it is that all steps seen by the draws, with this one, gain as much by chance."""
+    return draws.probability(step.before, step.loss if isnan(step.ahead) else step.ahead, step.n_ahead)
 
 
 def _taken_back(steps: Sequence[Step], keep: int) -> list[Step]:

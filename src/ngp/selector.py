@@ -63,12 +63,13 @@ class NeuralGreedyPursuit(FittedSelector):
         Alone, exactly so many are selected. None leaves it to `tol` or `stop`.
     tol : float or None, default=None
         The paper's threshold: stop when a step lowers the loss by less than this share of the new loss, and take
-        that step back. If neither this nor a number nor a rule is given, 0.09.
+        that step back.
     stop : {"auto", "plateau"}, StopRule or None, default=None
-        A rule of `ngp.stopping` instead of `tol`. ``"auto"`` stops when a step gains no more than the best of so many
-        candidates may gain by chance, which takes several times as long to see (see `ngp.chance`). ``"plateau"`` goes
-        on until the loss has not improved for three steps, then keeps the smallest selection within one standard
-        error of the best.
+        A rule of `ngp.stopping` instead of `tol`. ``"auto"``, which is also what None means if neither a number nor
+        `tol` is given, stops when steps gain no more than the best of so many candidates may gain by chance; to see
+        that takes several times as long as the steps themselves (see `ngp.chance`). ``"plateau"`` goes on until the
+        loss has not improved for three steps, then keeps the smallest selection within one standard error of the
+        best.
     groups : None, labels, list of lists, mapping or Groups, default=None
         Columns that enter together (see `ngp.groups.make_groups`); category columns of a data frame always do.
     group_costs : array-like or None, default=None

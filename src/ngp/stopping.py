@@ -19,7 +19,6 @@ from ngp.words import counted
 
 __all__ = [
     "CLEARLY_CHANCE",
-    "DEFAULT_TOL",
     "BeyondChance",
     "FirstOf",
     "MaxColumns",
@@ -35,9 +34,6 @@ __all__ = [
 ]
 
 
-# What a feature must gain, relative to the loss that is left, if the user says nothing else. It suits the paper's
-# artificial data, on which it was chosen; what it selects there is printed by python -m benchmarks.recovery.
-DEFAULT_TOL = 0.09
 # A gain that comes by chance so often won't pay, whatever follows.
 CLEARLY_CHANCE = 0.2
 LOSS_IS_ZERO = "the loss is zero and cannot improve"

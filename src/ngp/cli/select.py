@@ -53,20 +53,20 @@ running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so fa
         "--features",
         type=click.IntRange(min=1),
         metavar="N",
-        help="How many to select. Without it, as many as lower the loss by the share --tol, or as --stop says.",
+        help="How many to select. Without it, as many as --stop or --tol say.",
     ),
     click.option(
         "--tol",
         type=number,
         metavar="SHARE",
-        help="Stop when a step lowers the loss by less than this share; 0.09 by default, if neither --features nor "
-        "--stop is given.",
+        help="Stop when a step lowers the loss by less than this share; the fastest way, if you know the share.",
     ),
     click.option(
         "--stop",
         type=click.Choice(["auto", "plateau"]),
-        help="Instead of --tol: auto stops when a step gains no more than chance may, and takes several times as long; "
-        "plateau stops when the loss has not fallen for three steps, and keeps the fewest columns that are as good.",
+        help="Instead of --tol: auto stops when steps gain no more than chance may, and takes several times as long; "
+        "plateau stops when the loss has not fallen for three steps, and keeps the fewest columns that are as good. "
+        "Without --features and --tol, auto is the default.",
     ),
     click.option(
         "--floating",

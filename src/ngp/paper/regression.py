@@ -23,7 +23,7 @@ from ngp.metrics import (
 )
 from ngp.paper.experiment import Experiment, Plan
 from ngp.paper.published import TABLE_1 as PUBLISHED
-from ngp.paper.rules import ETA, PublishedRule
+from ngp.paper.rules import ETA, TOL, PublishedRule
 from ngp.paper.tables import Column, Table, cell
 from ngp.paper.trials import Record, Trial
 from ngp.predictors import SSFN
@@ -166,7 +166,7 @@ def regression_trial(
     else:
         split = boston_split(seed, seed if data == "boston-splits" else 21)
     if method in PREDICTORS:
-        rule = {} if protocol == "sound" else _published_rule(split, eta, number)
+        rule = {"tol": TOL} if protocol == "sound" else _published_rule(split, eta, number)
         selected, predictions = _pursue(split, method, seed, rule, n_jobs)
     else:
         selected, predictions = _let_select(split, method, seed)

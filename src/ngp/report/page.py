@@ -157,10 +157,10 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     if tol is not None:
         parts.append(f"when a step gains less than {100 * tol:g}%")
     if stop is not None:
-        named = {"plateau": "on a plateau of the loss", "auto": "when a step gains no more than chance may"}
+        named = {"plateau": "on a plateau of the loss", "auto": "when steps gain no more than chance may"}
         parts.append(named.get(stop, str(stop)))
     if not parts:
-        parts.append("when a step no longer pays (the default)")
+        parts.append("when steps gain no more than chance may (the default)")
     if parameters.get("max_time") is not None:
         parts.append(f"after {duration(parameters['max_time'])}")
     if parameters.get("max_fits") is not None:
