@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{found['times_a_plain_run']:8.1f}",
             flush=True,
         )
-    save_json(options.json, results)
+        save_json(options.json, results)
 
 
 if __name__ == "__main__":

@@ -40,27 +40,43 @@ def redrawn(problem: Problem, selected: Any = SELECTED, key: tuple[int, int, int
     return RedrawnColumns(problem, selected, key).read(np.arange(problem.n_columns)).T
 
 
-def rest_of(X: Any, selected: Any) -> Any:
-    """What an ordinary regression on the selected columns leaves of all others."""
-    known = np.column_stack([np.ones(len(X)), X[:, selected]])
+def known_of(X: Any, selected: Any, squares: bool = True) -> Any:
+    """What an ordinary regression on the selected columns, and on their squares, knows of all others."""
+    chosen = X[:, selected]
+    scaled = (chosen - chosen.mean(axis=0)) / chosen.std(axis=0)
+    known = np.column_stack([np.ones(len(X)), chosen, *[np.clip(scaled, -3, 3) ** 2] * squares])
     others = np.delete(X, selected, axis=1)
-    return others - known @ np.linalg.lstsq(known, others, rcond=None)[0]
+    return known @ np.linalg.lstsq(known, others, rcond=None)[0]
 
 
 @pytest.mark.parametrize("selected", [[], [4, 1], [0, 3, 4, 5, 9]])
-def test_what_is_known_stays_and_the_rest_goes_to_other_rows(selected: list[int]) -> None:
-    X = correlated()
+@pytest.mark.parametrize("n_rows", [200, 30])  # too few rows for so many squares
+def test_what_is_known_stays_and_the_rest_goes_to_other_rows(selected: list[int], n_rows: int) -> None:
+    X, squares = correlated(n_rows), n_rows == 200 or len(selected) < 4
     new = redrawn(problem_of(X), np.array(selected, dtype=np.intp))
     np.testing.assert_array_equal(new[:, selected], X[:, selected])
     others = np.setdiff1d(np.arange(12), selected)
     np.testing.assert_allclose(new[:, others].mean(axis=0), X[:, others].mean(axis=0), rtol=1e-10)
-    before, factor = rest_of(X, selected), np.sqrt(199 / (199 - len(selected)))
-    known = X[:, others] - before
-    after = (new[:, others] - known) / factor
+    known = known_of(X, selected, squares)
+    before, n_known = X[:, others] - known, (1 + squares) * len(selected)
+    after = (new[:, others] - known) / np.sqrt((n_rows - 1) / (n_rows - 1 - n_known))
     order = [int(np.argmin(np.abs(before - row).sum(axis=1))) for row in after]  # all columns move together
     np.testing.assert_allclose(after, before[order], atol=1e-9)
-    assert sorted(order) == list(range(200))
-    assert np.mean(np.array(order) == np.arange(200)) < 0.1
+    assert sorted(order) == list(range(n_rows))
+    assert np.mean(np.array(order) == np.arange(n_rows)) < 0.1
+
+
+def test_columns_that_depend_on_the_selection_by_their_squares_say_nothing_new() -> None:
+    """Without them, a real column knows more of the selection than a drawn one, and is selected."""
+
+    def n_selected(seed: int) -> int:
+        rng = np.random.default_rng(seed)
+        relevant = rng.normal(size=(150, 1))
+        X = np.hstack([relevant, relevant**2 * (1 + 0.5 * rng.normal(size=(150, 20))) + rng.normal(size=(150, 20))])
+        y = np.tanh(2 * relevant[:, 0]) + 0.3 * rng.normal(size=150)
+        return len(NeuralGreedyPursuit(stop="auto", **QUICK).fit(X, y).order_)
+
+    assert sum(n_selected(seed) > 1 for seed in range(12)) <= 1
 
 
 def test_no_answer_depends_on_what_is_read_together() -> None:

@@ -1,14 +1,14 @@
 """How much the best of all candidates would gain if none of them had anything to say beyond the selection.
 
 The best of many candidates always gains something. To see how much of it is chance, all columns that aren't selected
-are drawn anew, given those that are: what the selected ones say about a column (linearly) stays, and the rest of all
-columns together goes to other rows. Such columns are as correlated with the selection and with each other as the real
-ones, but know nothing of the targets that the selection doesn't know. Plain shuffled columns would know less: they lose
-to irrelevant ones that are correlated with the selection, wherever the predictor hasn't learnt all of it.
+are drawn anew, given those that are: what the selected ones and their squares say about a column stays, and the rest of
+all columns together goes to other rows. Such columns are as correlated with the selection and with each other as the
+real ones, but know nothing of the targets that the selection doesn't know. Plain shuffled columns would know less: they
+lose to irrelevant ones that are correlated with the selection, wherever the predictor hasn't learnt all of it.
 
-This takes rows for exchangeable, and dependence between columns for linear, as between normal ones. Where columns
-depend on each other in another way, a redrawn one knows a little less of the selection than the real one, and chance is
-taken for rarer than it is.
+This takes rows for exchangeable, and dependence between columns for linear or quadratic. Where columns depend on each
+other in another way, a redrawn one knows a little less of the selection than the real one, and chance is taken for
+rarer than it is.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ OWN_DRAWS = 20
 # Columns that take no more bytes are drawn once and kept, others whenever they are read.
 KEPT_BYTES = 2**28
 BLOCK_BYTES = 2**20  # that are drawn at once
+# Rows for each selected column that it takes to reckon with its square, and deviations beyond which it isn't squared:
+# a few far rows would make up all of it.
+ROWS_PER_SQUARE = 8
+MOST_SQUARED = 3.0
 # Variance of a combination of selected columns, relative to the largest, that is taken for rounding.
 LEAST_VARIANCE = 1e-10
 EULER = 0.5772156649015329
@@ -78,11 +82,11 @@ class RedrawnColumns(ColumnSource):
         self.names = getattr(problem.X, "names", None)
         weights = np.where(problem.trains, problem.weights, 0.0)
         self._shares = weights / weights.sum()
-        self._basis = self._orthonormal(problem.columns(selected))
+        n_rows = int((weights > 0).sum())
+        self._basis = self._orthonormal(self._with_squares(problem.columns(selected), n_rows))
         self._rows = self._order(problem, key)
         # Regressions leave less than is there: as much as their parameters took.
-        n_rows = int((weights > 0).sum())
-        self._factor = sqrt((n_rows - 1) / max(1, n_rows - 1 - len(selected)))
+        self._factor = sqrt((n_rows - 1) / max(1, n_rows - 1 - len(self._basis)))
 
     @staticmethod
     def _order(problem: Problem, key: tuple[int, int, int]) -> IntArray:
@@ -98,6 +102,15 @@ class RedrawnColumns(ColumnSource):
     def _means(self, columns: FloatArray) -> FloatArray:
         means: FloatArray = (columns * self._shares).sum(axis=1, keepdims=True)
         return means
+
+    def _with_squares(self, columns: FloatArray, n_rows: int) -> FloatArray:
+        """Columns and their squares, as long as there are enough rows to tell what they say."""
+        if ROWS_PER_SQUARE * len(columns) > n_rows:
+            return columns
+        centred = columns - self._means(columns)
+        deviations = np.sqrt((centred**2 * self._shares).sum(axis=1, keepdims=True))
+        scaled = np.divide(centred, deviations, out=np.zeros_like(centred), where=deviations > 0)
+        return np.concatenate([columns, np.clip(scaled, -MOST_SQUARED, MOST_SQUARED) ** 2])
 
     def _orthonormal(self, columns: FloatArray) -> FloatArray:
         """Combinations of columns with mean 0, variance 1 and no correlation; what repeats others is left out."""
