@@ -36,6 +36,7 @@ THRESHOLDS = (0.01, 0.03, 0.06, 0.09, 0.15, 0.3)
 MOST_FEATURES = 15  # of the thresholds' pursuit
 AUTO: dict[str, dict[str, Any]] = {"auto": {"stop": "auto"}, "auto, floating": {"stop": "auto", "floating": True}}
 RULES: dict[str, dict[str, Any]] = {**AUTO, "plateau": {"stop": "plateau"}}
+MOST_FLOATING = 100  # columns; with more it takes too long for a study
 # Variants that only some designs call for.
 MORE: dict[str, dict[str, dict[str, Any]]] = {
     "parity": {"auto, look_ahead=2": {"stop": "auto", "look_ahead": 2, "screen": "auto"}}
@@ -64,6 +65,8 @@ def run(name: str, baselines: Sequence[str], seed: int) -> Found:
         warnings.simplefilter("ignore")
         found = by_thresholds(pursue(data, design.task, seed, tol=min(THRESHOLDS), most=MOST_FEATURES), judge)
         for label, parameters in {**RULES, **MORE.get(name, {})}.items():
+            if "floating" in parameters and data.X.shape[1] > MOST_FLOATING:
+                continue
             selector = pursue(data, design.task, seed, **parameters)
             found[label] = by_ngp(chosen(selector), selector.path_, judge)
         for label in baselines:
@@ -170,7 +173,9 @@ def summary(runs: list[Found]) -> Found:
         if found["variants"]["auto"][measure] is None:
             continue
         best = max(map(threshold, THRESHOLDS), key=lambda each: found["variants"][each][measure]["mean"])
-        found["comparisons"] += [compared(runs, variant, best, measure) for variant in AUTO]
+        found["comparisons"] += [
+            compared(runs, variant, best, measure) for variant in AUTO if variant in found["variants"]
+        ]
     return found | {"runs": runs}
 
 
