@@ -6,7 +6,7 @@ import re
 from math import floor, log10
 from typing import Any
 
-__all__ = ["counted", "described", "duration", "number", "with_error"]
+__all__ = ["counted", "described", "duration", "number", "probability", "with_error"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -31,6 +31,19 @@ def described(value: Any) -> str:
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def probability(value: float | None) -> str:
+    """A probability with two digits; nothing where there is none.
+
+    Examples
+    --------
+    >>> probability(0.4321), probability(0.0123), probability(1e-20), probability(None)
+    ('0.43', '0.012', '<0.001', '')
+    """
+    if value is None or value != value:
+        return ""
+    return f"{value:.2g}" if value >= 1e-3 else "<0.001"
 
 
 def number(value: float | None) -> str:

@@ -71,6 +71,23 @@ def test_lines_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_lines_say_how_probable_a_gain_is_by_chance(capsys: pytest.CaptureFixture[str]) -> None:
+    selector = fitted(Progress(None, 0, None, quiet=False), n_features=None)
+    lines = capsys.readouterr().err.splitlines()
+    assert "chance" not in lines[0]
+    assert lines[1].endswith("by chance <0.001")
+    assert lines[-1].endswith(f"by chance {selector.path_[-1].chance:.2g}")
+
+
+def test_the_live_table_has_a_column_for_chance_where_somebody_asks() -> None:
+    shower = Progress(None, 0, None, quiet=True)
+    fitted(shower, n_features=None)
+    assert [column.header for column in shower._table(9).columns][3:] == ["gain", "by chance", "time left"]
+    plain = Progress(2, 0, None, quiet=True)
+    fitted(plain)
+    assert [column.header for column in plain._table(9).columns][3:] == ["gain", "time left"]
+
+
 def test_nothing_if_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     fitted(Progress(2, 0, None, quiet=True))
     monkeypatch.setattr(progress, "is_terminal", lambda: True)

@@ -278,6 +278,14 @@ def test_each_section_is_there_where_there_is_something_to_say() -> None:
     assert Page(html_of("categories")).all("h2") == [*always, "The groups", *end]
 
 
+def test_the_path_says_how_probable_gains_are_by_chance_where_somebody_asked() -> None:
+    asked, other = (describe(case.result)["path"] for case in (cases.regression(), cases.categories()))
+    place = asked.header.index("By chance")
+    assert [row[place] for row in asked.rows][:2] == ["", "<0.001"]
+    assert float(asked.rows[-1][place]) > 0.01
+    assert "By chance" not in other.header
+
+
 def test_close_calls_are_gaps_below_a_standard_error() -> None:
     for name in ("regression", "digits", "many"):
         result = cases.CASES[name]().result

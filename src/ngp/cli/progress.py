@@ -11,7 +11,7 @@ import click
 
 from ngp.cli.saying import is_terminal, printable
 from ngp.telling import group_names, step_in_words
-from ngp.words import duration, with_error
+from ngp.words import duration, probability, with_error
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,21 +80,22 @@ class Progress:
         if self._live is not None:
             self._live.refresh()
         elif not self._quiet:
-            number, what, loss, gain, left = self._cells(len(self._steps) - 1)
-            parts = [f"step {number}", what, f"loss {loss}"]
-            parts += [f"gain {gain}"] * bool(gain) + [f"{left} left"] * bool(left)
-            click.echo("  ".join(parts), err=True)
+            number, what, loss, gain, chance, left = self._cells(len(self._steps) - 1)
+            parts = [f"step {number}", what, f"loss {loss}", gain and f"gain {gain}"]
+            parts += [chance and f"by chance {chance}", left and f"{left} left"]
+            click.echo("  ".join(filter(None, parts)), err=True)
 
     def _cells(self, place: int) -> list[str]:
-        """Number of a step, what it did, loss ± its error, gain, time that is left."""
+        """Number of a step, what it did, loss ± its error, gain, its probability by chance, time that is left."""
         step, number = self._steps[place], str(len(self._made) + place)
         loss = with_error(step.loss, step.standard_error)
         if step.action == "start":
-            return [number, "(fixed columns)" if self._n_fixed else "(constant prediction)", loss, "", ""]
+            return [number, "(fixed columns)" if self._n_fixed else "(constant prediction)", loss, "", "", ""]
         what = step_in_words(step, group_names([*self._made, *self._steps]), _short)
         gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
         left = self._seconds_left()
-        return [number, what, loss, gain, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
+        by_chance = probability(step.chance)
+        return [number, what, loss, gain, by_chance, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
 
     def _seconds_left(self) -> float | None:
         """As long as the last addition, for each that is to come; unknown where a threshold decides."""
@@ -112,11 +113,14 @@ class Progress:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, caption_justify="left")
-        for title in ("step", "feature", "loss ± se", "gain", "time left"):
+        titles = ("step", "feature", "loss ± se", "gain", "by chance", "time left")
+        shown = [title for title in titles if title != "by chance" or any(step.chance >= 0 for step in self._steps)]
+        for title in shown:
             table.add_column(title, justify="left" if title == "feature" else "right", no_wrap=title != "feature")
         for place in range(max(0, len(self._steps) - most), len(self._steps)):
             *cells, left = self._cells(place)
-            table.add_row(*map(Text, [*cells, left if place == len(self._steps) - 1 else ""]))
+            cells.append(left if place == len(self._steps) - 1 else "")
+            table.add_row(*(Text(cell) for title, cell in zip(titles, cells, strict=True) if title in shown))
         so_far = duration(round(perf_counter() - self._begin))
         table.caption = so_far if self._finished else f"{so_far} so far; Ctrl-C keeps what is there"
         return table

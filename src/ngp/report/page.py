@@ -12,7 +12,7 @@ from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS
 from ngp.report.style import visible
 from ngp.result import Result
 from ngp.telling import fates, group_names, left_behind, only_additions, taken_back
-from ngp.words import counted, duration, number, with_error
+from ngp.words import counted, duration, number, probability, with_error
 
 __all__ = ["Table", "describe", "seen"]
 
@@ -176,6 +176,10 @@ def _path_table(result: Result, steps: Sequence[Step]) -> Table:
             _percent(step["gain"]), f"{step['n_fits']:,}", duration(step["seconds"]), what_became[place] or "yes",
         ])  # fmt: skip
     header = ["Step", "Added", "Loss", "Standard error", "Gain", "Candidates", "Time", "Kept"]
+    if any(step["chance"] is not None for step in result.path):
+        header.insert(5, "By chance")
+        for row, step in zip(rows, result.path, strict=True):
+            row.insert(5, probability(step["chance"]))
     if is_plain:
         return Table("The path, step by step", header, rows)
     header[1:2] = ["Added or dropped", "Selected"]
