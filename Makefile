@@ -31,7 +31,8 @@ test: $(DEV_STAMP) ## run the tests and the docstring examples
 	$(BIN)/python -m pytest -n 2
 
 browser: ## install what the tests of the report need: Chromium (Debian's, if none is there) and axe-core
-	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium nodejs npm >/dev/null)
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
+	command -v npm >/dev/null || (apt-get update -qq && apt-get install -y -qq nodejs npm >/dev/null)
 	npm ci --no-audit --no-fund --silent --prefix tests/report/browser
 
 lint: $(DEV_STAMP) ## check style, format and types
