@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from ngp import NeuralGreedyPursuit
 from ngp.groups import make_groups
+from ngp.path import Path
 from ngp.predictors import SSFN, ColumnSets, Kernel
 from ngp.problem import Problem, make_problem
-from ngp.stability import Stability, half_problem, halves
+from ngp.stability import Stability, half_problem, halves, selections_on_halves
+from ngp.stopping import MaxFeatures
 
 QUICK = {"predictor": SSFN(n_units=20, n_draws=1), "random_state": 0}
 
@@ -187,9 +189,38 @@ def test_an_odd_number_of_halves_is_refused() -> None:
         NeuralGreedyPursuit(n_resamples=3).fit(*data())
 
 
-def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
+def test_it_is_saved_and_loaded(tmp_path: FilePath) -> None:
     selector = NeuralGreedyPursuit(n_features_to_select=1, n_resamples=2, **QUICK).fit(*data())
     selector.save(tmp_path / "selector.ngp")
     loaded = NeuralGreedyPursuit.load(tmp_path / "selector.ngp")
     np.testing.assert_array_equal(loaded.stability_.frequencies, selector.stability_.frequencies)
     assert loaded.n_resamples == 2
+
+
+def test_budgets_are_those_of_all_selections_together() -> None:
+    X, y = data()
+    settings = {**QUICK, "n_features_to_select": 2, "n_resamples": 10}
+    whole = NeuralGreedyPursuit(**settings).fit(X, y).stability_
+    # 19 trainings for each selection: after the one on all rows and three on halves, the budget is used up.
+    with pytest.warns(UserWarning, match=r"only 2 of 10 halves of the rows: the budget of 76 fits is used up\."):
+        cut = NeuralGreedyPursuit(**settings, max_fits=76).fit(X, y)
+    assert not cut.partial_
+    np.testing.assert_array_equal(cut.stability_.selections, whole.selections[:2])
+
+
+def test_what_was_cut_short_on_all_rows_is_not_selected_on_halves() -> None:
+    X, y = data()
+    selector = NeuralGreedyPursuit(**QUICK, n_resamples=4, callback=lambda step: step.n_selected == 1)
+    with pytest.warns(UserWarning, match="none of 4 halves of the rows: a callback asked to stop"):
+        selector.fit(X, y)
+    assert not hasattr(selector, "stability_")
+
+
+def test_an_interrupted_half_is_the_last_one_and_does_not_count() -> None:
+    X, y = data()
+    prepared = problem_of(task="regression")
+    path = NeuralGreedyPursuit(**QUICK, n_features_to_select=2).fit(X, y).path_
+    paths = iter([*[Path(path, "done")] * 3, Path(path[:2], "interrupted; the path is partial", partial=True)])
+    with pytest.warns(UserWarning, match=r"only 2 of 8 halves of the rows: interrupted\."):
+        found = selections_on_halves(prepared, 8, 0, lambda _: next(paths), MaxFeatures(2), Path(path, "done"))
+    assert [set(groups) for groups in found] == [{2, 5}, {2, 5}]

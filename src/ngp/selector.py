@@ -18,7 +18,6 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from ngp._types import BoolArray, IntArray
 from ngp.checkpoint import Checkpoint, identity_of
 from ngp.compute.parallel import keep_workers
 from ngp.estimate import Estimate, estimate_fit
@@ -32,7 +31,7 @@ from ngp.predictors.resolve import PREDICTORS
 from ngp.preparation import Prepared, prepare, stop_rule
 from ngp.problem import Problem
 from ngp.pursuit import pursue
-from ngp.stability import Stability, half_problem, halves
+from ngp.stability import Stability, selections_on_halves
 from ngp.stopping import StopRule
 from ngp.training_data import check_columns
 
@@ -102,7 +101,8 @@ class NeuralGreedyPursuit(FittedSelector):
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
     n_resamples : int, default=0
         Of how many halves of the rows, an even number, to select once more, to see how stable the selection is
-        (`stability_`; see `ngp.stability`). It takes about half as long as so many fits.
+        (`stability_`; see `ngp.stability`). It takes about half as long as so many fits. Where `max_time` or
+        `max_fits` is used up, there are fewer.
     max_time : float or None, default=None
         Seconds after which no further step begins.
     max_fits : int or None, default=None
@@ -346,15 +346,16 @@ class NeuralGreedyPursuit(FittedSelector):
         self._finish(problem, search.scorer, path)
         self.__dict__.pop("stability_", None)
         if self.n_resamples:
-            parts = halves(problem, self.n_resamples, seed)
-            selections = tuple(self._selected_on(prepared, rule, rows) for rows in parts)
-            self.stability_ = Stability(selections, problem.groups.n_groups, problem.n_candidates(fixed))
+            select = partial(self._pursue_on, prepared, rule)
+            selections = selections_on_halves(problem, self.n_resamples, seed, select, rule, path)
+            if selections:
+                self.stability_ = Stability(selections, problem.groups.n_groups, problem.n_candidates(fixed))
         context.call_on_fit_task_end(estimator=self)
 
-    def _selected_on(self, prepared: Prepared, rule: StopRule, rows: BoolArray) -> IntArray:
-        """The groups that are selected on some of the rows."""
-        part = prepared._replace(problem=half_problem(prepared.problem, rows))
-        path = pursue(
+    def _pursue_on(self, prepared: Prepared, rule: StopRule, problem: Problem) -> Path:
+        """Select on some of the rows."""
+        part = prepared._replace(problem=problem)
+        return pursue(
             part.search(self),
             rule,
             fixed=part.fixed,
@@ -362,7 +363,6 @@ class NeuralGreedyPursuit(FittedSelector):
             floating=self.floating,
             chance=part.chance(self, rule),
         )
-        return np.array([step.group for step in path.kept], dtype=np.intp)
 
     def _defining_parameters(self) -> dict[str, Any]:
         """Parameters that have a say in the result, but for those that the data, folds and groups stand for."""

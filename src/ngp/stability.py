@@ -9,17 +9,21 @@ unimodal, and calls those features false that are selected less often than at ra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ngp._types import BoolArray, FloatArray, IntArray
+from ngp.path import Path
 from ngp.problem import Problem
+from ngp.rule_parts import spent_budget
+from ngp.stopping import StopRule
 from ngp.validation import Round
 
-__all__ = ["STABLE_FROM", "Stability", "half_problem", "halves"]
+__all__ = ["STABLE_FROM", "Stability", "half_problem", "halves", "selections_on_halves"]
 
 # Groups that are selected on a smaller share of the halves, or left out on a smaller one, stand in for nothing.
 SELDOM = 0.1
@@ -158,6 +162,44 @@ def halves(problem: Problem, n_halves: int, seed: int) -> Iterator[BoolArray]:
             mask = judges & (problem.weights > 0)
             mask[ordered[first::2]] = True
             yield mask
+
+
+def selections_on_halves(
+    problem: Problem, n_halves: int, seed: int, select: Callable[[Problem], Path], rule: StopRule, first: Path
+) -> tuple[IntArray, ...]:
+    """The groups that are selected on each half, pair by pair, as long as nothing cuts that short.
+
+    Parameters
+    ----------
+    problem : Problem
+        All rows.
+    n_halves : int
+        An even number.
+    seed : int
+        Of the splits.
+    select : callable
+        Selects on some of the rows.
+    rule : StopRule
+        Has the budgets, which are those of all selections together.
+    first : Path
+        The selection on all rows.
+    """
+    steps, selections, why = list(first.steps), [], first.reason if first.partial else ""
+    for rows in halves(problem, n_halves, seed):
+        if not why and (spent := spent_budget(rule, steps)):
+            why = spent.reason
+        if why:
+            break
+        path = select(half_problem(problem, rows))
+        steps += path.steps
+        why = path.reason if path.partial else ""
+        if not path.partial:
+            selections.append(np.array([step.group for step in path.kept], dtype=np.intp))
+    del selections[len(selections) // 2 * 2 :]  # half a pair
+    if len(selections) < n_halves:
+        told = f"only {len(selections)} of {n_halves} halves" if selections else f"none of {n_halves} halves"
+        warnings.warn(f"The stability is that of {told} of the rows: {why.partition(';')[0]}.", stacklevel=6)
+    return tuple(selections)
 
 
 def half_problem(problem: Problem, mask: BoolArray) -> Problem:
