@@ -15,7 +15,7 @@ from scipy.sparse import csc_array
 from sklearn.linear_model import Ridge
 
 from ngp import NeuralGreedyPursuit, chance
-from ngp.chance import Chance, RedrawnColumns, tail_probability
+from ngp.chance import Chance, Draws, RedrawnColumns, tail_probability
 from ngp.groups import make_groups
 from ngp.predictors import SSFN, ColumnSets
 from ngp.problem import Problem, make_problem
@@ -139,7 +139,7 @@ def test_there_are_as_many_draws_as_it_takes(gain: float, n_draws: int) -> None:
             loss, candidates = 1 - float(rng.normal()), SimpleNamespace(columns=ColumnSets.of([[0]]))
             return SimpleNamespace(before=1.0, final_loss=loss, diverged=False, candidates=candidates, best=0, n_fits=7)
 
-    draws = Chance(lambda _: cast(Search, Gains()), 0, 0.01).begin(problem, SELECTED, 1)
+    draws = Draws(Chance(lambda _: cast(Search, Gains()), 0, 0.01), problem, SELECTED, 1)
     probability = draws.probability(1.0, 1 - gain)
     assert len(draws.first_gains) == n_draws
     assert draws.n_fits == 7 * n_draws
@@ -155,7 +155,7 @@ def test_several_steps_together_gain_what_pursuits_gain_on_drawn_columns() -> No
     def search(problem: Problem) -> Search:
         return Search(problem, predictor.bind(problem, random_state=0))
 
-    draws = Chance(search, seed=5, level=0.01).begin(problem, SELECTED, 3)
+    draws = Draws(Chance(search, seed=5, level=0.01), problem, SELECTED, 3)
     losses, n_draws = [1.0, 0.7, 0.69, 0.685], []
     for before, loss in pairwise(losses):
         found = draws.probability(before, loss)
@@ -182,7 +182,7 @@ def test_a_draw_that_diverges_gains_nothing_more() -> None:
                 before=1.0, final_loss=0.5, diverged=diverged, candidates=candidates, best=0, n_fits=1
             )
 
-    draws = Chance(lambda _: cast(Search, Diverging()), 0, 0.01).begin(problem_of(correlated()), SELECTED, 1)
+    draws = Draws(Chance(lambda _: cast(Search, Diverging()), 0, 0.01), problem_of(correlated()), SELECTED, 1)
     assert draws.probability(1.0, 0.4) == 0
     assert draws.probability(0.4, 0.5) == 1
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,12 @@ ROOT = Path(__file__).parents[1]
 def designs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT))
     return importlib.import_module("benchmarks.designs")
+
+
+@pytest.fixture
+def study_tables(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("benchmarks.study_tables")
 
 
 DRAWN = ("linear", "additive", "interactions", "parity", "correlated blocks", "heavy tails", "classes", "many columns",
@@ -114,3 +122,38 @@ def test_study_calls_a_single_bad_run_no_proof(study: ModuleType) -> None:
     assert not verdict([0.7] * 5 + [0.1, 0.2])
     assert verdict([0.7])
     assert not verdict([0.6])
+
+
+def measured(auto: float, best: float, known: bool = True) -> dict[str, Any]:
+    """A design with two runs of some variants, as the study writes it."""
+    scores = {"η = 0.03": best, "auto": auto, "plateau": 0.5, "lasso-cv": 0.4, "random-forest": 0.45}
+    scores |= dict.fromkeys(("relevant columns", "all columns"), 0.9)
+    means = {
+        name: {measure: {"mean": value, "standard_error": 0.01} for measure in ("score", "f1", "fpsr", "fnsr")}
+        | {"n_fits": {"mean": 70.0 if name == "auto" else 10.0}}
+        for name, value in scores.items()
+    }
+    if not known:
+        means["auto"]["f1"] = None
+    comparisons = [
+        {"variant": "auto", "measure": measure, "threshold": "η = 0.03", "mean": auto - best, "standard_error": 0.01}
+        | {"not_worse": auto >= best}
+        for measure in ("score", "f1")
+    ]
+    return {"variants": means, "comparisons": comparisons}
+
+
+def test_tables_say_where_the_default_is_worse(study_tables: ModuleType) -> None:
+    designs = {"linear": measured(0.8, 0.7), "boston": measured(0.6, 0.7, known=False)}
+    linear, boston = (line.split("|") for line in study_tables.score_table(designs).splitlines()[2:])
+    told = ["linear", "0.700 (η = 0.03)", "0.800", "+0.1000 ± 0.0100", "–", "0.500", "0.450 (random-forest)"]
+    assert [cell.strip() for cell in linear[1:-1]] == [*told, "0.900", "0.900", "7.0"]
+    assert boston[4].strip() == "-0.1000 ± 0.0100 *"
+    assert len(study_tables.recovery_table(designs).splitlines()) == 3  # of a real table nobody knows what is relevant
+
+
+def test_no_design_is_in_two_files(study_tables: ModuleType, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(json.dumps({"designs": {"weak": {}}}))
+    with pytest.raises(ValueError, match="weak: measured twice"):
+        study_tables.read([tmp_path / "a", tmp_path / "b"])

@@ -25,7 +25,7 @@ from ngp.problem import Problem
 from ngp.search import Search
 from ngp.sources import ColumnSource, in_memory, read_columns
 
-__all__ = ["Chance", "Draws", "RedrawnColumns", "bytes_kept", "share_taken", "tail_probability"]
+__all__ = ["Chance", "Draws", "RedrawnColumns", "bytes_kept", "is_clear", "share_taken", "tail_probability"]
 
 # After so many draws, so many deviations are clear: few draws say little about how large a deviation is.
 CLEAR_DEVIATIONS = {3: 25.0, 4: 13.0, 5: 10.0}
@@ -181,20 +181,6 @@ class Chance:
     search: Callable[[Problem], Search]
     seed: int
     level: float
-
-    def begin(self, problem: Problem, selected: IntArray, step: int) -> Draws:
-        """Begin to look at steps that come one after another.
-
-        Parameters
-        ----------
-        problem : Problem
-            The real data.
-        selected : int array
-            The columns that are selected before the first of them.
-        step : int
-            The number of the first of them.
-        """
-        return Draws(self, problem, selected, step)
 
     def still_pays(
         self, problem: Problem, rest: IntArray, own: IntArray, step: int, without: float, together: float

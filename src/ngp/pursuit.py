@@ -184,7 +184,7 @@ class _Pursuit:
         if first not in self.draws:
             selected = chosen([step for step in self.steps[:first] if step.kept])
             columns = np.concatenate(list(selected.values()))
-            self.draws = {first: self.chance.begin(self.search.problem, columns, len(selected))}
+            self.draws = {first: Draws(self.chance, self.search.problem, columns, len(selected))}
         draws = self.draws[first]
         for step in self.steps[first + draws.n_steps : end]:
             _judge(draws, step)
