@@ -127,7 +127,7 @@ class NeuralGreedyPursuit(FittedSelector):
 
     Attributes
     ----------
-    support_ : bool array of shape (n_features_in_,)
+    support_ : bool array of shape (`n_features_in_`,)
         The selected columns.
     order_ : int array
         Selected columns (groups, where given), most important first; `fixed` columns have no rank.
@@ -135,7 +135,7 @@ class NeuralGreedyPursuit(FittedSelector):
         All steps, from the start (the constant prediction, or the fixed columns) to the last one tried.
     losses_ : float array of shape (n_steps, n_groups)
         Loss of every candidate in every step; NaN where not tried.
-    feature_importances_ : float array of shape (n_features_in_,)
+    feature_importances_ : float array of shape (`n_features_in_`,)
         The share of the constant prediction's loss that a column took away when it was added (columns of a group
         share alike).
     constant_loss_ : float
@@ -154,8 +154,10 @@ class NeuralGreedyPursuit(FittedSelector):
         The predictor, trained on the selected columns of all rows.
     groups_ : Groups
         The candidates.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of str
+        Their names, where X has some.
 
     Examples
     --------

@@ -150,18 +150,18 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
         Number of hidden layers.
     n_units_ : list of int
         Number of random units in each hidden layer.
-    training_nme_ : ndarray of shape (n_layers_ + 1,)
+    training_nme_ : ndarray of shape (`n_layers_` + 1,)
         Training error ``20 log10(||T - prediction|| / ||T||)`` in dB, T the targets as trained on: of the
         linear regression, then after each hidden layer.
-    coefs_ : list of n_layers_ + 1 ndarrays
+    coefs_ : list of `n_layers_` + 1 ndarrays
         Output weights of the linear regression and of each hidden layer.
-    intercepts_ : list of n_layers_ + 1 ndarrays
+    intercepts_ : list of `n_layers_` + 1 ndarrays
         Intercepts of the linear regression and of each hidden layer.
     network_ : ngp.compute.self_sizing.Network
         The network with all of its weights.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X has feature names that are all strings.
 
     See Also
@@ -275,17 +275,17 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
         Number of hidden layers.
     n_units_ : list of int
         Number of random units in each hidden layer.
-    training_nme_ : ndarray of shape (n_layers_ + 1,)
+    training_nme_ : ndarray of shape (`n_layers_` + 1,)
         Training error in dB, of the linear classifier, then after each hidden layer.
-    coefs_ : list of n_layers_ + 1 ndarrays
+    coefs_ : list of `n_layers_` + 1 ndarrays
         Output weights of the linear classifier and of each hidden layer.
-    intercepts_ : list of n_layers_ + 1 ndarrays
+    intercepts_ : list of `n_layers_` + 1 ndarrays
         Intercepts of the linear classifier and of each hidden layer.
     network_ : ngp.compute.self_sizing.Network
         The network with all of its weights.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X has feature names that are all strings.
 
     See Also

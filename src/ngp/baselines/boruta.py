@@ -54,9 +54,9 @@ class Boruta(SelfChoosing):
 
     Attributes
     ----------
-    importances_ : float array of shape (n_features_in_,)
+    importances_ : float array of shape (`n_features_in_`,)
         They sum to one.
-    support_ : bool array of shape (n_features_in_,)
+    support_ : bool array of shape (`n_features_in_`,)
         The selected features.
 
     Examples

@@ -49,11 +49,11 @@ class DropOneOut(Elimination):
 
     Attributes
     ----------
-    importances_ : float array of shape (n_features_in_,)
+    importances_ : float array of shape (`n_features_in_`,)
         The rise of the loss when a feature left, but never less than that of one that left earlier; they sum to one.
-    support_ : bool array of shape (n_features_in_,)
+    support_ : bool array of shape (`n_features_in_`,)
         The selected features.
-    ranking_ : int array of shape (n_features_in_,)
+    ranking_ : int array of shape (`n_features_in_`,)
         1 for the feature that stayed longest, and so on; constant features come last, all alike.
     path_ : tuple of EliminationStep
         All steps, from all features to the last one.

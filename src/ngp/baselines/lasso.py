@@ -42,9 +42,9 @@ class Lasso(Baseline):
 
     Attributes
     ----------
-    importances_ : float array of shape (n_features_in_,)
+    importances_ : float array of shape (`n_features_in_`,)
         They sum to one.
-    support_ : bool array of shape (n_features_in_,)
+    support_ : bool array of shape (`n_features_in_`,)
         The selected features.
     alpha_ : float
         The weight of the penalty.

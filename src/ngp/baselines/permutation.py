@@ -47,9 +47,9 @@ class PermutationImportance(Baseline):
 
     Attributes
     ----------
-    importances_ : float array of shape (n_features_in_,)
+    importances_ : float array of shape (`n_features_in_`,)
         They sum to one.
-    support_ : bool array of shape (n_features_in_,)
+    support_ : bool array of shape (`n_features_in_`,)
         The selected features.
 
     Examples

@@ -52,9 +52,9 @@ class RecursiveElimination(SelfChoosing):
 
     Attributes
     ----------
-    importances_ : float array of shape (n_features_in_,)
+    importances_ : float array of shape (`n_features_in_`,)
         They sum to one.
-    support_ : bool array of shape (n_features_in_,)
+    support_ : bool array of shape (`n_features_in_`,)
         The selected features.
 
     Examples

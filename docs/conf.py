@@ -1,0 +1,66 @@
+"""How Sphinx makes the documentation: make docs."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version as version_of
+
+from sphinx.application import Sphinx
+
+project = "Neural Greedy Pursuit"
+author = "the ngp authors"
+release = version = version_of("neural-greedy-pursuit")
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "_templates", "reproduction", "*.template.md"]
+templates_path = ["_templates"]
+
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections say it
+autodoc_member_order = "bysource"
+numpydoc_class_members_toctree = False
+# All else that these have is scikit-learn's, and refers to pages of its documentation.
+numpydoc_show_inherited_class_members = {"ngp.SSFNRegressor": False, "ngp.SSFNClassifier": False}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "ngp"
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_show_sphinx = False
+project_copyright = author
+
+# Pages are read on their own, too, with links that lead through the repository.
+LINKS = {
+    r"\]\(\.\./benchmarks/README\.md": "](benchmarks.md",
+    r"\]\(\.\./docs/": "](",
+    r"\[([^]]*)\]\(\.\./benchmarks/results\)": r"`\1`",
+}
+
+
+def lead_to_pages(app: Sphinx, page: str, source: list[str]) -> None:
+    """Make links lead to pages of the documentation."""
+    for link, instead in LINKS.items():
+        source[0] = re.sub(link, instead, source[0])
+
+
+def setup(app: Sphinx) -> None:
+    """Say what is done with each page when it is read."""
+    app.connect("source-read", lead_to_pages)
+    app.connect("include-read", lambda app, file, page, source: lead_to_pages(app, page, source))
