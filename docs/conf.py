@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from importlib.metadata import version as version_of
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 project = "Neural Greedy Pursuit"
@@ -16,7 +18,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx_design",
 ]
@@ -35,6 +36,9 @@ numpydoc_class_members_toctree = False
 numpydoc_show_inherited_class_members = {"ngp.SSFNRegressor": False, "ngp.SSFNClassifier": False}
 
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["ngp.css"]
+html_math_renderer = "mathml"
 html_title = "ngp"
 html_theme_options = {
     "show_toc_level": 2,
@@ -60,7 +64,15 @@ def lead_to_pages(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = re.sub(link, instead, source[0])
 
 
+def show_math(writer: nodes.NodeVisitor, node: nodes.Element) -> None:
+    """Write a formula as MathML, which browsers show without help from elsewhere."""
+    is_block = isinstance(node, nodes.math_block)
+    writer.body.append(tex2mathml(node.astext(), as_block=is_block))
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> None:
-    """Say what is done with each page when it is read."""
+    """Say what is done with pages and formulas."""
+    app.add_html_math_renderer("mathml", (show_math, None), (show_math, None))
     app.connect("source-read", lead_to_pages)
     app.connect("include-read", lambda app, file, page, source: lead_to_pages(app, page, source))
