@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import re
-import warnings
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -426,18 +423,6 @@ def test_memory_of_unknown_systems(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---------------------------------------------------------------- the page
-
-
-def test_examples_give_what_they_show() -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "estimate.md", "estimate.md", 0)
-    assert len(test.examples) > 5
-    said: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        runner.run(test, out=said.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(said)
 
 
 def test_figures_are_those_of_the_code() -> None:

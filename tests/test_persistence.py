@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 import subprocess
 import sys
@@ -293,19 +292,6 @@ def test_random_problems(data: st.DataObject, tmp_path_factory: pytest.TempPathF
     selector = NeuralGreedyPursuit(predictor, n_features_to_select=1, cv=2, fixed=fixed, random_state=0)
     selector.fit(given_table, y)
     assert_same(selector, after_saving(selector, tmp_path_factory.mktemp("random")), given_table)
-
-
-def test_the_page_shows_what_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "persistence.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
-    assert blocks
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "1")
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "persistence.md", None, 0)
-    said: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
-    runner.run(test, out=said.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(said)
 
 
 def test_the_selectors_own_methods_do_the_same(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import re
 from pathlib import Path
 from typing import Any
 
@@ -237,17 +235,6 @@ def test_ties_fall_to_the_first() -> None:
 def test_true_is_no_number() -> None:
     with pytest.raises(TypeError, match="screen=True is no number of candidates: give one, 'auto' or None"):
         fit(screen=True)
-
-
-def test_the_page_shows_what_happens() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "screening.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "screening.md", None, 0)
-    said: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False)
-    runner.run(test, out=said.append)
-    assert runner.tries > 5
-    assert runner.failures == 0, "".join(said)
 
 
 def test_the_page_has_the_numbers_of_the_code() -> None:

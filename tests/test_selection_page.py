@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +21,6 @@ def results_of(benchmark: str, part: str) -> dict[str, Any]:
         assert not found.keys() & measured.keys()
         found |= measured
     return found
-
-
-def test_examples_give_what_they_show() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "selection.md", None, 0)
-    assert len(test.examples) > 10
-    outcome = doctest.DocTestRunner().run(test)
-    assert outcome.failed == 0
 
 
 def test_figures_of_stopping_are_those_that_were_measured() -> None:

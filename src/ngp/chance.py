@@ -215,11 +215,14 @@ class _Drawn:
 
     columns: IntArray
     before: float = 0.0  # the loss before the first step
-    gains: list[float] = field(default_factory=list)  # of all steps together, after each
+    gains: list[float] = field(default_factory=list)  # of the best steps up to each
 
 
 class Draws:
-    """Steps that come one after another, and how much as many steps gain by chance, all of them together.
+    """Steps that come one after another, and how much as many steps gain by chance.
+
+    Several steps gain what the best of them, together with those before it, gain: a further one that gains nothing
+    changes nothing, though it may gain less by chance.
 
     Parameters
     ----------
@@ -236,7 +239,7 @@ class Draws:
     def __init__(self, chance: Chance, problem: Problem, selected: IntArray, step: int) -> None:
         self.chance, self.problem, self.selected, self.step = chance, problem, selected, step
         self.n_fits = 0  # trainings on drawn columns
-        self._before = 0.0
+        self._before = self._gain = 0.0
         self._aheads: list[int] = []
         self._drawn: list[_Drawn] = []
 
@@ -251,7 +254,7 @@ class Draws:
         return np.array([drawn.gains[0] for drawn in self._drawn])
 
     def probability(self, before: float, loss: float, n_ahead: int = 1) -> float:
-        """See one more step, and say how probable the gain of all steps together is by chance.
+        """See one more step, and say how probable the gain of all steps is by chance.
 
         Chance means that no candidate knows anything that the selection before the first step doesn't know. As many
         draws are made as it takes to be clear about it.
@@ -263,16 +266,19 @@ class Draws:
         n_ahead : int
             How many groups were added in mind for the loss after it.
         """
-        if not self._aheads:
-            self._before = before
+        if self._aheads:
+            self._gain = max(self._gain, share_taken(self._before, loss))
+        else:
+            self._before, self._gain = before, share_taken(before, loss)
         self._aheads.append(n_ahead)
-        gain = share_taken(self._before, loss)
         for drawn in range(len(self._drawn)):
             self._go_on(drawn)
         while True:
             n_draws = len(self._drawn)
             if n_draws >= FEWEST_DRAWS:
-                deviations, probability = tail_probability(np.array([each.gains[-1] for each in self._drawn]), gain)
+                deviations, probability = tail_probability(
+                    np.array([each.gains[-1] for each in self._drawn]), self._gain
+                )
                 if n_draws >= MOST_DRAWS or is_clear(deviations, n_draws, self.chance.level):
                     return probability
             self._drawn.append(_Drawn(self.selected))
@@ -292,7 +298,7 @@ class Draws:
                 continue
             if made == 0:
                 drawn.before = found.before
-            drawn.gains.append(share_taken(drawn.before, found.final_loss))
+            drawn.gains.append(max([share_taken(drawn.before, found.final_loss), *drawn.gains[-1:]]))
             drawn.columns = np.concatenate([drawn.columns, found.candidates.columns[found.best]])
 
 

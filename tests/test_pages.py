@@ -1,0 +1,39 @@
+"""Every example in the documentation gives what it shows."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+EXAMPLES = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+# It starts clusters, and has a test of its own.
+ELSEWHERE = {"clusters.md"}
+PAGES = {
+    page.relative_to(DOCS).as_posix(): "\n".join(blocks)
+    for page in sorted(DOCS.rglob("*.md"))
+    if "_build" not in page.parts and (blocks := EXAMPLES.findall(page.read_text(encoding="utf-8")))
+}
+
+
+@pytest.mark.parametrize("name", sorted(PAGES.keys() - ELSEWHERE))
+def test_examples_give_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "1")
+    test = doctest.DocTestParser().get_doctest(PAGES[name], {}, name, None, 0)
+    lines = [line for line in PAGES[name].splitlines() if line.startswith((">>>", "..."))]
+    assert sum(example.source.count("\n") for example in test.examples) == len(lines)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    runner.run(test, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def test_every_block_is_an_example() -> None:
+    """A block of another kind would not be run."""
+    for name, text in PAGES.items():
+        if name not in ELSEWHERE:
+            assert text.startswith(">>> "), name
