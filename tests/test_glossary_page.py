@@ -1,29 +1,11 @@
-"""docs/glossary.md names what there is, and all that Algorithm 1 has."""
+"""docs/glossary.md has all that Algorithm 1 has."""
 
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 PAGE = (Path(__file__).parents[1] / "docs" / "glossary.md").read_text(encoding="utf-8")
-NAMES = sorted(set(re.findall(r"`(ngp(?:\.\w+)+)`", PAGE)))
-
-
-def found(name: str) -> object:
-    """A module, or what is in one."""
-    try:
-        return import_module(name)
-    except ModuleNotFoundError:
-        home, _, last = name.rpartition(".")
-        return getattr(found(home), last)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_names_exist(name: str) -> None:
-    assert found(name) is not None
 
 
 def test_every_line_of_the_algorithm_is_there() -> None:

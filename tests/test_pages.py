@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 # It starts clusters, and has a test of its own.
 ELSEWHERE = {"clusters.md"}
-PAGES = {
-    page.relative_to(DOCS).as_posix(): "\n".join(blocks)
+TEXTS = {
+    page.relative_to(DOCS).as_posix(): page.read_text(encoding="utf-8")
     for page in sorted(DOCS.rglob("*.md"))
-    if "_build" not in page.parts and (blocks := EXAMPLES.findall(page.read_text(encoding="utf-8")))
+    if "_build" not in page.parts
 }
+PAGES = {name: "\n".join(blocks) for name, text in TEXTS.items() if (blocks := EXAMPLES.findall(text))}
 
 
 @pytest.mark.parametrize("name", sorted(PAGES.keys() - ELSEWHERE))
@@ -37,3 +39,17 @@ def test_every_block_is_an_example() -> None:
     for name, text in PAGES.items():
         if name not in ELSEWHERE:
             assert text.startswith(">>> "), name
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(ngp(?:\.\w+)+)`", "".join(TEXTS.values())))))
+def test_names_exist(name: str) -> None:
+    assert found(name) is not None
+
+
+def found(name: str) -> object:
+    """A module, or what is in one."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        home, _, last = name.rpartition(".")
+        return getattr(found(home), last)
