@@ -69,3 +69,14 @@ def test_written_forms_are_accepted() -> None:
     windows = re.search(r"`groups=(ngp\.groups\.image_windows[^`]*)`", README)
     assert windows is not None
     assert eval(windows[1], {"ngp": ngp}).n_groups == 169
+
+
+def test_the_map_of_the_code_is_complete() -> None:
+    """CONTRIBUTING.md says what lives where: of every module and package, and of nothing else."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `ngp/")]
+    named = set(re.findall(r"`ngp/(\w+)(?:\.py|/)`", "".join(row.split("|")[1] for row in rows)))
+    named |= set(re.findall(r"`(\w+)\.py`", next(row for row in rows if "`ngp/result.py`" in row)))
+    home = ROOT / "src" / "ngp"
+    there = {file.stem for file in home.glob("[a-z]*.py")} | {init.parent.name for init in home.glob("*/__init__.py")}
+    assert named == there
