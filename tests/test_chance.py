@@ -105,6 +105,21 @@ def test_rows_that_judge_only_stay_among_themselves() -> None:
     assert (new[40:] > 500).all()
 
 
+def test_to_repeat_rows_is_to_give_them_weights() -> None:
+    """Copies count once, in whatever order they come, and get the same rest."""
+    X, times, rng = correlated(40, 6), np.tile([1, 3, 2, 0], 10), np.random.default_rng(0)
+    rows = rng.permutation(np.repeat(np.arange(40), times))
+    weighted = redrawn(problem_of(X, sample_weight=times.astype(float)))
+    repeated = redrawn(problem_of(X[rows]))
+    np.testing.assert_allclose(repeated, weighted[rows], rtol=1e-9, atol=1e-9)
+    assert (weighted[times > 0, 0] != X[times > 0, 0]).mean() > 0.8
+
+
+def test_rows_of_few_values_are_no_copies() -> None:
+    bits = np.random.default_rng(0).integers(0, 2, size=(60, 3)).astype(float)
+    assert len(set(problem_of(bits).units)) == 60
+
+
 def test_rows_of_weight_zero_have_no_say_in_what_is_known() -> None:
     X = correlated(80)
     weights = np.r_[np.ones(40), np.zeros(40)]
@@ -126,6 +141,10 @@ def test_the_tail_is_that_of_the_largest_of_many(n_draws: int) -> None:
 def test_gains_that_are_all_the_same() -> None:
     assert tail_probability(np.array([0.1, 0.1]), 0.1) == (0.0, 1.0)
     assert tail_probability(np.array([0.1, 0.1]), 0.2) == (np.inf, 0.0)
+
+
+def test_gains_far_below_all_others_are_chance() -> None:
+    assert tail_probability(np.array([0.1, 0.1 + 1e-12]), -1e6)[1] == 1
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ MOST_SQUARED = 3.0
 # Variance of a combination of selected columns, relative to the largest, that is taken for rounding.
 LEAST_VARIANCE = 1e-10
 EULER = 0.5772156649015329
+MOST_EXPONENT = 700.0  # of a double
 STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the same ones
 
 
@@ -82,22 +83,24 @@ class RedrawnColumns(ColumnSource):
         self.names = getattr(problem.X, "names", None)
         weights = np.where(problem.trains, problem.weights, 0.0)
         self._shares = weights / weights.sum()
-        n_rows = int((weights > 0).sum())
+        n_rows = len(np.unique(problem.units[problem.trains[problem.useful]]))  # copies count once
         self._basis = self._orthonormal(self._with_squares(problem.columns(selected), n_rows))
         self._rows = self._order(problem, key)
         # Regressions leave less than is there: as much as their parameters took.
-        self._factor = sqrt((n_rows - 1) / max(1, n_rows - 1 - len(self._basis)))
+        self._factor = sqrt(max(1, n_rows - 1) / max(1, n_rows - 1 - len(self._basis)))
 
     @staticmethod
     def _order(problem: Problem, key: tuple[int, int, int]) -> IntArray:
-        """Where the rest of each row comes from: rows that train from such, the others from others."""
+        """Where the rest of each row comes from: rows that train from such, the others from others, copies alike."""
         seed, step, draw = key
         names = np.array([seed, STREAM], dtype=np.uint64)
         generator = np.random.Generator(np.random.Philox(key=names, counter=[0, step, draw, 0]))
-        rows = np.arange(problem.n_samples)
-        for some in (problem.trains, ~problem.trains):
-            rows[some] = generator.permutation(rows[some])
-        return rows
+        source, trains = np.arange(problem.n_samples), problem.trains[problem.useful]
+        for some in (trains, ~trains):
+            rows = problem.useful[some]
+            firsts, units = np.unique(problem.units[some], return_index=True, return_inverse=True)[1:]
+            source[rows] = rows[firsts][generator.permutation(len(firsts))][units]
+        return source
 
     def _means(self, columns: FloatArray) -> FloatArray:
         means: FloatArray = (columns * self._shares).sum(axis=1, keepdims=True)
@@ -325,7 +328,7 @@ def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:
         return (np.inf, 0.0) if gain > gains[0] else (0.0, 1.0)
     # The mean is known no better than from n draws.
     deviations = float(gain - gains.mean()) / (deviation * sqrt(1 + 1 / n))
-    return deviations, -expm1(-exp(-(deviations * pi / sqrt(6) + EULER)))
+    return deviations, -expm1(-exp(min(MOST_EXPONENT, -(deviations * pi / sqrt(6) + EULER))))
 
 
 def is_clear(deviations: float, n_draws: int, level: float) -> bool:

@@ -12,6 +12,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
+from ngp.copies import LOOKED_AT, row_units
 from ngp.groups import Groups, make_groups
 from ngp.losses import CLASSIFICATION_LOSSES, LOSSES, labels
 from ngp.scan import column_moments
@@ -108,6 +109,17 @@ class Problem:
         for f in range(fold.n_folds):
             train, test = np.sort(fold.training(f)), fold.validation(f)
             yield train[useful[train]], test[useful[test]]
+
+    @cached_property
+    def useful(self) -> IntArray:
+        """Rows of positive weight."""
+        return np.flatnonzero(self.weights > 0)
+
+    @cached_property
+    def units(self) -> IntArray:
+        """Numbers of the useful rows, the same for those that are copies of each other (see `ngp.copies`)."""
+        looked_at = np.flatnonzero(self.varies)[:LOOKED_AT]
+        return row_units(self.columns(looked_at), self.targets, self.useful)
 
     @cached_property
     def trains(self) -> BoolArray:
