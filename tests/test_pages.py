@@ -1,4 +1,4 @@
-"""Every example in the documentation gives what it shows."""
+"""Every example in the README and the documentation gives what it shows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
 EXAMPLES = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 # It starts clusters, and has a test of its own.
-ELSEWHERE = {"clusters.md"}
+ELSEWHERE = {"docs/clusters.md"}
 TEXTS = {
-    page.relative_to(DOCS).as_posix(): page.read_text(encoding="utf-8")
-    for page in sorted(DOCS.rglob("*.md"))
+    page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8")
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if "_build" not in page.parts
 }
 PAGES = {name: "\n".join(blocks) for name, text in TEXTS.items() if (blocks := EXAMPLES.findall(text))}
@@ -25,6 +25,7 @@ PAGES = {name: "\n".join(blocks) for name, text in TEXTS.items() if (blocks := E
 def test_examples_give_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "1")
+    # One name space for all blocks, as for somebody who reads from top to bottom.
     test = doctest.DocTestParser().get_doctest(PAGES[name], {}, name, None, 0)
     lines = [line for line in PAGES[name].splitlines() if line.startswith((">>>", "..."))]
     assert sum(example.source.count("\n") for example in test.examples) == len(lines)

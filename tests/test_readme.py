@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,20 +15,6 @@ from ngp.baselines import registry
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_examples_give_what_they_show() -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
-    assert blocks
-    # One name space for all blocks, as for somebody who reads from top to bottom.
-    examples = "\n".join(blocks)
-    test = doctest.DocTestParser().get_doctest(examples, {}, "README.md", "README.md", 0)
-    code = [line for line in examples.splitlines() if line.startswith((">>>", "..."))]
-    assert sum(example.source.count("\n") for example in test.examples) == len(code)
-    said: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
-    runner.run(test, out=said.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(said)
 
 
 def test_commands_exist() -> None:
