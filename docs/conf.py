@@ -53,7 +53,7 @@ project_copyright = author
 # Pages are read on their own, too, with links that lead through the repository.
 LINKS = {
     r"\]\(\.\./benchmarks/README\.md": "](benchmarks.md",
-    r"\]\(\.\./docs/": "](",
+    r"\]\((\.\./)?docs/": "](",
     r"\[([^]]*)\]\(\.\./benchmarks/results\)": r"`\1`",
 }
 

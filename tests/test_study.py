@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,15 +18,19 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def designs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def benchmark(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.designs")
+    return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 @pytest.fixture
-def study_tables(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.study_tables")
+def designs(benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark("designs")
+
+
+@pytest.fixture
+def study_tables(benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark("study_tables")
 
 
 DRAWN = ("linear", "additive", "interactions", "parity", "correlated blocks", "heavy tails", "classes", "many columns",
@@ -86,9 +91,8 @@ def test_real_tables_have_noise_behind_their_columns(designs: ModuleType, name: 
 
 
 @pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.study")
+def study(benchmark: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark("study")
 
 
 @pytest.mark.parametrize("tol", [0.01, 0.09, 0.3])

@@ -175,9 +175,9 @@ class _Pursuit:
         return replace(step, seconds=perf_counter() - begin, n_fits=step.n_fits + n_tried + self.n_redrawn)
 
     def _draws_of(self, number: int, end: int) -> Draws:
-        """What the addition with that number is held against together with those directly before it that may be chance.
+        """What the addition with that number is held against, and with it those directly before that may be chance.
 
-        It has seen the steps up to the end; those of an earlier process it sees anew.
+        The draws have seen the steps up to the end; those of an earlier process they see anew.
         """
         assert self.chance
         first = number - n_unproven(self.rule, self.steps[:number])
