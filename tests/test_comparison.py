@@ -257,7 +257,7 @@ def test_unsuitable_data_are_refused_at_once() -> None:
         compare(gap, y, First())
     with pytest.raises(ValueError, match="Input y contains NaN"):
         compare(X, np.where(y > 1, np.nan, y), First())
-    with pytest.raises(ValueError, match="y holds a single class, 'a': classification needs at least two"):
+    with pytest.raises(ValueError, match="y holds a single value, 'a': there are no classes to tell apart"):
         compare(X, np.full(60, "a"), First())
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         compare(X, y[1:], First())

@@ -364,7 +364,7 @@ def test_the_automatic_loss() -> None:
             {"y": np.ones((40, 2)), "task": "classification"},
             "task='classification' takes one column of classes",
         ),
-        ({"y": np.array(["a"] * 40)}, "y holds a single class"),
+        ({"y": np.array(["a"] * 40)}, "y holds a single value"),
         (
             {"loss": "hinge"},
             "loss='hinge' is for classes, and this is a regression: use loss='squared_error'",

@@ -30,6 +30,8 @@ FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
         NeuralGreedyPursuit(SSFN(n_units=10, n_draws=1)),
         NeuralGreedyPursuit(FAST, n_features_to_select=1, cv=0.4, dtype="float64", n_jobs=2),
         NeuralGreedyPursuit(FAST, tol=0.0, cv="loo", max_fits=20),
+        NeuralGreedyPursuit(FAST, tol=0.09, task="classification"),
+        NeuralGreedyPursuit(FAST, tol=0.09, task="regression"),
     ]
 )
 @pytest.mark.filterwarnings("ignore:Nothing was", "ignore:No features were", "ignore:X has constant features")

@@ -53,7 +53,9 @@ BAD_DATA = {
     "one row": (X[:1], y[:1], ValueError, r"Found array with 1 sample\(s\).* minimum of 2"),
     "no columns": (X[:, :0], y, ValueError, r"Found array with 0 feature\(s\)"),
     "constant columns": (np.ones((40, 3)), y, ValueError, "X has only constant columns: there is nothing to select"),
-    "a single class": (X, ["yes"] * 40, ValueError, "y holds a single class, .*'yes'.*: classification needs at least"),
+    "a single class": (X, ["yes"] * 40, ValueError, "y holds a single value, .*'yes'.*: there are no classes"),
+    "a single number": (X, np.ones(40), ValueError, r"y holds a single value, 1\.0: .* nothing to predict"),
+    "texts in two columns": (X, np.full((40, 2), "yes"), ValueError, "several columns, and not all hold numbers"),
     "few samples": (X[:4], y[:4], ValueError, "cv=5 folds don't fit 4 samples: give at least 2 folds and at most"),
 }
 
@@ -68,7 +70,7 @@ def test_bad_data(data: Any, target: Any, error: type[Exception], message: str) 
     ("settings", "target", "message"),
     [
         ({"task": "classification"}, y, "Unknown label type: continuous"),
-        ({"task": "classification"}, np.ones(40), "y holds a single class"),
+        ({"task": "classification"}, np.ones(40), "y holds a single value"),
         ({"task": "classification"}, np.ones((40, 2), int), "takes one column of classes: y has several outputs"),
         ({"task": "regression"}, ["a", "b"] * 20, "task='regression' needs numbers in y: give numbers or task="),
         ({"loss": "hinge"}, y, "loss='hinge' is for classes, and this is a regression: use loss='squared_error'"),

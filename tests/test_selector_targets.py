@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
-from sklearn.model_selection import GridSearchCV
+from sklearn.base import is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -69,6 +71,29 @@ def test_a_regression_has_no_probabilities() -> None:
     assert hasattr(selector, "predict_proba")
     selector.fit(*make_data())
     assert not hasattr(selector, "classes_")
+
+
+def test_scikit_learn_knows_the_task_once_it_is_said_or_seen() -> None:
+    X, y = make_data()
+    high = y > np.median(y)
+    selector = make_selector(n_features_to_select=1)
+    assert not is_classifier(selector)
+    assert not is_regressor(selector)
+    assert is_classifier(selector.fit(X, high))
+    assert is_regressor(selector.fit(X, y))
+    assert is_classifier(selector.set_params(task="classification"))
+    assert is_regressor(make_selector(task="regression"))
+
+
+def test_a_selector_of_classes_is_stratified_ranked_and_calibrated_by_scikit_learn() -> None:
+    X, y = make_data()
+    ordered = np.argsort(y)  # so that plain blocks of rows would hold one class each
+    X, high = X[ordered], np.where(y > np.median(y), "high", "low")[ordered]
+    selector = make_selector(n_features_to_select=1, task="classification")
+    areas = cross_val_score(selector, X, high, cv=2, scoring="roc_auc")
+    assert (areas > 0.8).all()
+    calibrated = CalibratedClassifierCV(selector, cv=2).fit(X, high)
+    assert calibrated.score(X, high) > 0.8
 
 
 def test_the_task_can_be_said() -> None:

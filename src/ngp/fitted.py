@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.callback import CallbackSupportMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import ClassifierTags, check_array
+from sklearn.utils import ClassifierTags, RegressorTags, check_array
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
@@ -24,6 +24,8 @@ __all__ = ["FittedSelector"]
 
 
 def _is_classification(selector: FittedSelector) -> bool:
+    if selector.task == "classification":
+        return True
     check_is_fitted(selector)
     if selector.task_ != "classification":
         raise AttributeError("predict_proba is for classes, and this selector was fitted to a regression.")
@@ -73,7 +75,14 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags = ClassifierTags()  # y decides whether it is a classifier: if so, of many classes too
+        # With task="auto" it is y that says what this is, so that it isn't known before the fit.
+        task = self.task if self.task != "auto" else getattr(self, "task_", "auto")
+        if task == "regression":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        else:
+            tags.classifier_tags = ClassifierTags()  # if it turns out to be a classifier: of many classes, too
+        if task == "classification":
+            tags.estimator_type, tags.target_tags.multi_output = "classifier", False
         return tags
 
     def predict(self, X: npt.ArrayLike) -> AnyArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
 
 from ngp._types import AnyArray, FloatArray
 
@@ -44,6 +45,11 @@ def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
         try:
             return np.asarray(y, dtype=np.float64).reshape(len(y), -1), None
         except ValueError as error:
+            if y.ndim == 2 and y.shape[1] > 1:
+                raise ValueError(
+                    "y has several columns, and not all hold numbers: several outputs have to be numbers, and classes "
+                    "have to be in one column."
+                ) from error
             raise ValueError("task='regression' needs numbers in y: give numbers or task='classification'.") from error
     try:
         check_classification_targets(y)
@@ -52,10 +58,11 @@ def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
     if y.ndim == 2:
         if y.shape[1] > 1:
             raise ValueError("task='classification' takes one column of classes: y has several outputs.")
-        y = y[:, 0]
+        y = column_or_1d(y, warn=True)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y holds a single class, {classes.tolist()[0]!r}: classification needs at least two.")
+        value = classes.tolist()[0]
+        raise ValueError(f"y holds a single value, {value!r}: there are no classes to tell apart, nothing to predict.")
     if len(classes) == 2:
         return codes[:, None].astype(np.float64), classes
     return np.eye(len(classes))[codes], classes

@@ -303,7 +303,7 @@ BAD_DATA = {
         X,
         ["yes"] * 20,
         ValueError,
-        "^y holds a single class, 'yes': classification needs at least two.$",
+        "^y holds a single value, 'yes': there are no classes to tell apart, nothing to predict.$",
     ),
     "text in a frame": (
         pd.DataFrame({"town": TOWN}),

@@ -210,7 +210,7 @@ def test_missing_values_are_refused_in_one_sentence(name: str) -> None:
 
 @each_method
 def test_a_single_class_is_refused_in_one_sentence(name: str) -> None:
-    message = "y holds a single class, 'yes': classification needs at least two."
+    message = "y holds a single value, 'yes': there are no classes to tell apart, nothing to predict."
     check_refusal(name, X, ["yes"] * 80, message)
 
 
