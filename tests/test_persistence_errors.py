@@ -75,7 +75,9 @@ def test_a_copy_that_is_packed_anew_is_read(whole: Path, tmp_path: Path) -> None
 def test_other_files_are_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "other.ngp"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"other\.ngp is no saved selector: give a file that save has written") as info:
+    with pytest.raises(
+        ValueError, match=r"other\.ngp is no saved selector, or not a whole one: give a file that save has written"
+    ) as info:
         load(path)
     assert one_sentence(str(info.value))
 

@@ -321,3 +321,12 @@ def test_recovery_on_known_laws() -> None:
     for seed in range(2):
         X, y, truth = make_artificial(300, 60, random_state=seed)
         assert sorted(NeuralGreedyPursuit(random_state=seed).fit(X, y).order_) == truth.tolist()
+
+
+def test_fewer_features_than_asked_for_are_told() -> None:
+    X, y = np.random.default_rng(0).normal(size=(2, 60, 3))
+    selector = NeuralGreedyPursuit(FAST, groups=[[0, 1], [1, 2], [0, 2]], n_features_to_select=3, random_state=0)
+    with pytest.warns(UserWarning, match="Only 2 of 3 features were selected: the others share all their") as caught:
+        selector.fit(X, y.sum(axis=1))
+    assert caught[0].filename == __file__
+    assert len(selector.order_) == 2

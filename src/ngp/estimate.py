@@ -24,7 +24,7 @@ from ngp.rehearsal import Rehearsal
 from ngp.rule_parts import chance_level, room_left
 from ngp.screening import n_scored
 from ngp.search import Candidates, Search
-from ngp.stopping import Stop, StopRule
+from ngp.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
 from ngp.training_data import check_columns
 from ngp.words import counted, duration
 
@@ -238,7 +238,7 @@ class Plan:
             exhausted = made == n_groups
             stop = self.rule.check(steps, exhausted=exhausted)
             if stop is None and exhausted:
-                stop = Stop("no candidate is left", made)
+                stop = Stop(NO_CANDIDATE_LEFT, made)
             if stop is not None:
                 # That many steps would always pay is believed only where somebody has set their number.
                 meant = self.end == "number" or not (stop.partial or exhausted)

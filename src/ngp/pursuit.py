@@ -22,7 +22,7 @@ from ngp.path import Path, Step, chosen, finished, scored_step
 from ngp.predictors.base import ColumnSets, Losses, scorer_at
 from ngp.rule_parts import least_gain, n_unproven, room_left, spent_budget
 from ngp.search import Candidates, Search
-from ngp.stopping import Stop, StopRule
+from ngp.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
 
 __all__ = ["Observer", "pursue"]
 
@@ -150,7 +150,7 @@ class _Pursuit:
         exhausted = len(Candidates.beside(self.search.problem, columns).names) == 0
         stop = self.rule.check(steps, exhausted=exhausted)
         if stop is None:
-            return Stop("no candidate is left", len(steps) - 1) if exhausted else None
+            return Stop(NO_CANDIDATE_LEFT, len(steps) - 1) if exhausted else None
         # Where another part of the rule stops, nothing follows any more that could prove the last steps.
         return replace(stop, keep=min(stop.keep, len(steps) - 1 - n_unproven(self.rule, steps)))
 

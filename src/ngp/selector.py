@@ -32,7 +32,7 @@ from ngp.preparation import Prepared, prepare, stop_rule
 from ngp.problem import Problem
 from ngp.pursuit import pursue
 from ngp.stability import Stability, selections_on_halves
-from ngp.stopping import StopRule
+from ngp.stopping import NO_CANDIDATE_LEFT, StopRule
 from ngp.training_data import check_columns
 
 __all__ = ["NeuralGreedyPursuit"]
@@ -84,7 +84,7 @@ class NeuralGreedyPursuit(FittedSelector):
         without ``predict_proba``.
     scoring : str, callable or None, default=None
         A scikit-learn scorer instead of `loss`, where `predictor` is a scikit-learn estimator. What counts as the
-        loss is one minus the score, or minus the score for the names that begin with "neg".
+        loss is one minus the score, or minus the score where that is a loss with its sign turned ("neg_log_loss").
     task : {"auto", "regression", "classification"}, default="auto"
         What y is. ``"auto"`` takes text, booleans and whole numbers with at most 20 values for classes.
     floating : bool, default=False
@@ -346,6 +346,7 @@ class NeuralGreedyPursuit(FittedSelector):
             observer=Monitor(self, context, attributes, file, identity, seed),
         )
         self._finish(problem, search.scorer, path)
+        self._say_if_fewer(path)
         self.__dict__.pop("stability_", None)
         if self.n_resamples:
             select = partial(self._pursue_on, prepared, rule)
@@ -378,6 +379,13 @@ class NeuralGreedyPursuit(FittedSelector):
         else:
             warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=6)
             self.predictor_ = Constant.of(problem)
+
+    def _say_if_fewer(self, path: Path) -> None:
+        """Warn where there are fewer features than asked for, since groups share columns."""
+        wanted, found = self.n_features_to_select, len(path.kept) + len(self.fixed_)
+        if isinstance(wanted, Integral) and path.reason == NO_CANDIDATE_LEFT and found < wanted:
+            message = f"Only {found} of {wanted} features were selected: the others share all their columns with them."
+            warnings.warn(message, stacklevel=6)
 
     def _attributes_after(
         self, problem: Problem, scorer: Scorer | ScheduledScorer, steps: Sequence[Step]

@@ -36,6 +36,7 @@ __all__ = [
 
 # A gain that comes by chance so often won't pay, whatever follows.
 CLEARLY_CHANCE = 0.2
+NO_CANDIDATE_LEFT = "no candidate is left"
 LOSS_IS_ZERO = "the loss is zero and cannot improve"
 
 
@@ -256,7 +257,7 @@ class Plateau:
             return None
         good = [k for k in range(len(steps)) if steps[k].loss <= steps[best].loss + slack]
         keep = min(good, key=lambda k: (steps[k].n_selected, steps[k].loss))
-        why = "no candidate is left" if age < self.patience else f"no lower loss in {counted(age, 'step')}"
+        why = NO_CANDIDATE_LEFT if age < self.patience else f"no lower loss in {counted(age, 'step')}"
         kept = f"the smallest selection within {self.standard_errors:g} standard errors of the lowest loss"
         return Stop(f"{why}; kept is {kept}", keep)
 

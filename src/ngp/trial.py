@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 from joblib.externals.loky import ProcessPoolExecutor
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.utils import ClassifierTags, _safe_indexing
+from sklearn.utils import _safe_indexing
 
 from ngp._types import AnyArray, IntArray
 from ngp.columns import ColumnEncoder
@@ -150,7 +150,7 @@ def _own_score(trial: Trial, selector: Any, X: Any, y: AnyArray) -> float | None
     """Score of a fitted selector that predicts by itself; None of one that doesn't."""
     if not hasattr(selector, "predict"):
         return None
-    return trial.scorer(_AsClassifier(selector) if trial.classes and not is_classifier(selector) else selector, X, y)
+    return trial.scorer(selector, X, y)
 
 
 def _estimator(trial: Trial, selector: Any, predictor: Any, n_columns: int) -> Any:
@@ -159,21 +159,6 @@ def _estimator(trial: Trial, selector: Any, predictor: Any, n_columns: int) -> A
     if estimator is None or n_columns:
         return estimator
     return DummyClassifier(strategy="prior") if trial.classes else DummyRegressor()
-
-
-class _AsClassifier:
-    """A fitted selector, marked as a classifier: only to such do scorers turn for probabilities."""
-
-    def __init__(self, selector: Any) -> None:
-        self._selector = selector
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._selector, name)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = self._selector.__sklearn_tags__()
-        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
-        return tags
 
 
 def _imported() -> bool:

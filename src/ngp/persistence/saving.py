@@ -133,7 +133,9 @@ def load(path: str | PathLike[str]) -> NeuralGreedyPursuit:
         archive = ZipFile(BytesIO(content))
         document = _document(archive)
     except Exception as error:  # of whatever kind a broken archive or document raises
-        raise ValueError(f"{path} is no saved selector: give a file that save has written.") from error
+        raise ValueError(
+            f"{path} is no saved selector, or not a whole one: give a file that save has written."
+        ) from error
     if document["version"] > VERSION:
         raise ValueError(
             f"{path} has the format {document['version']}, and this version reads {VERSION}: "
