@@ -1,4 +1,4 @@
-"""What README.md shows is what happens."""
+"""What the README and the tables of the guide and of figures name is there."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from ngp.baselines import registry
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+FIGURES = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
 
 
 def test_commands_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"(?:^|`)make ([a-z]+)", README, flags=re.MULTILINE))
+    targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", README + FIGURES, flags=re.MULTILINE))
     assert {"demo", "test"} <= targets
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
-    modules = set(re.findall(r"python -m ([a-z_.]+)", README))
+    modules = set(re.findall(r"python -m ([a-z_.]+)", README + FIGURES))
     assert modules
     for module in modules:
         assert (ROOT / Path(*module.split("."))).with_suffix(".py").is_file() or find_spec(module)
@@ -34,7 +36,7 @@ def test_links_lead_somewhere() -> None:
     assert all((ROOT / link).exists() for link in links if not link.startswith("https://"))
 
 
-@pytest.mark.parametrize("name", re.findall(r"`([a-z_]+)=", README))
+@pytest.mark.parametrize("name", re.findall(r"`([a-z_]+)=", README + GUIDE))
 def test_named_parameters_exist(name: str) -> None:
     assert name in NeuralGreedyPursuit().get_params()
 
@@ -48,10 +50,10 @@ def test_every_method_is_explained(name: str) -> None:
 def test_written_forms_are_accepted() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
-    for parameters in re.findall(r"`(groups=[\[{][^`]*)`", README):
+    for parameters in re.findall(r"`(groups=[\[{][^`]*)`", GUIDE):
         selector = eval(f"NeuralGreedyPursuit({parameters}, n_features_to_select=1, random_state=0)")
         assert selector.fit(X, X[:, 0] + X[:, 1]).support_.any()
-    windows = re.search(r"`groups=(ngp\.groups\.image_windows[^`]*)`", README)
+    windows = re.search(r"`groups=(ngp\.groups\.image_windows[^`]*)`", GUIDE)
     assert windows is not None
     assert eval(windows[1], {"ngp": ngp}).n_groups == 169
 
