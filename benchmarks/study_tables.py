@@ -38,6 +38,7 @@ def score_table(designs: dict[str, Found]) -> str:
         times = mean(found, "auto", "n_fits") / mean(found, best["threshold"], "n_fits")
         rows.append([
             name,
+            str(found["n_runs"]),
             f"{mean(found, best['threshold'], 'score'):.3f} ({best['threshold']})",
             f"{mean(found, 'auto', 'score'):.3f}",
             difference(best),
@@ -46,7 +47,7 @@ def score_table(designs: dict[str, Found]) -> str:
             *(shown(found, variant, "score") for variant in ("relevant columns", "all columns")),
             f"{times:.1f}",
         ])  # fmt: skip
-    header = ["design", "best η", "default", "difference", "floating", "plateau", "best other method"]
+    header = ["design", "runs", "best η", "default", "difference", "floating", "plateau", "best other method"]
     return markdown_table([*header, "relevant columns", "all columns", "times the trainings"], rows)
 
 

@@ -144,15 +144,15 @@ def measured(auto: float, best: float, known: bool = True) -> dict[str, Any]:
         | {"not_worse": auto >= best}
         for measure in ("score", "f1")
     ]
-    return {"variants": means, "comparisons": comparisons}
+    return {"n_runs": 20, "variants": means, "comparisons": comparisons}
 
 
 def test_tables_say_where_the_default_is_worse(study_tables: ModuleType) -> None:
     designs = {"linear": measured(0.8, 0.7), "boston": measured(0.6, 0.7, known=False)}
     linear, boston = (line.split("|") for line in study_tables.score_table(designs).splitlines()[2:])
-    told = ["linear", "0.700 (η = 0.03)", "0.800", "+0.1000 ± 0.0100", "–", "0.500", "0.450 (random-forest)"]
+    told = ["linear", "20", "0.700 (η = 0.03)", "0.800", "+0.1000 ± 0.0100", "–", "0.500", "0.450 (random-forest)"]
     assert [cell.strip() for cell in linear[1:-1]] == [*told, "0.900", "0.900", "7.0"]
-    assert boston[4].strip() == "-0.1000 ± 0.0100 *"
+    assert boston[5].strip() == "-0.1000 ± 0.0100 *"
     assert len(study_tables.recovery_table(designs).splitlines()) == 3  # of a real table nobody knows what is relevant
 
 
