@@ -44,13 +44,13 @@ bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
 
-docs: $(DEV_STAMP) ## make the documentation, docs/_build/index.html; pages of results from docs/reproduction and benchmarks/results
+docs: $(DEV_STAMP) ## make the documentation, docs/_build/index.html; runs examples/, takes results from docs/reproduction and benchmarks/results
 	$(BIN)/python docs/build_reproduction.py
 	$(BIN)/python -m docs.build_scaling
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build
 	@echo "Documentation: docs/_build/index.html"
 
 clean: ## remove the environment, builds and caches
-	rm -rf .venv build dist docs/_build docs/api/generated demo-report reproduction tests/report/browser/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv build dist docs/_build docs/api/generated docs/gallery demo-report reproduction tests/report/browser/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
 	rm -rf src/*.egg-info src/ngp/compute/*.so
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

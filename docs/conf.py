@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parent))  # where gallery_look is
 
 project = "Neural Greedy Pursuit"
 author = "the ngp authors"
@@ -20,6 +24,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_templates", "reproduction", "*.template.md"]
@@ -34,6 +39,25 @@ autodoc_member_order = "bysource"
 numpydoc_class_members_toctree = False
 # All else that these have is scikit-learn's, and refers to pages of its documentation.
 numpydoc_show_inherited_class_members = {"ngp.SSFNRegressor": False, "ngp.SSFNClassifier": False}
+
+# make docs runs every example; one that fails is an error.
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "gallery_look.place",
+    "reset_modules": ("gallery_look.reset",),
+    "abort_on_example_error": True,
+    "run_stale_examples": True,  # the library may have changed where an example has not
+    "capture_repr": (),  # what an example has to say it prints
+    "image_srcset": ["2x"],
+    "thumbnail_size": (720, 400),
+    "notebook_extensions": set(),
+    "download_all_examples": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "show_memory": False,
+    "show_signature": False,
+}
 
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]

@@ -83,7 +83,7 @@ def _draw(ranks: FloatArray, image: npt.ArrayLike | None, n_steps: int, ax: Axes
             ax.text(col, row, str(rank), color="#FDFDFD", ha="center", va="center", fontsize=size, bbox=look)
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.spines[:].set_color("#8C8C8C")
+    ax.spines[:].set(visible=True, color="#8C8C8C")
     n = int(chosen.sum())
     ax.set_title(f"{n} of {rows * cols} pixels, in {n_steps} step{'' if n_steps == 1 else 's'}", loc="left")
     return ax

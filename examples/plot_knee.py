@@ -1,0 +1,63 @@
+"""
+The knee: where to stop
+=======================
+
+Five of 30 columns matter. The validation loss falls steeply as they come in; then it hardly
+moves. Where the path bends is where one would like to stop, and each rule to stop has its own
+idea of where that is.
+"""
+
+import matplotlib.pyplot as plt
+
+from ngp import NeuralGreedyPursuit
+from ngp.datasets import make_artificial
+
+X, y, truth = make_artificial(1150, 30, random_state=1)
+X_train, y_train, X_new, y_new = X[:150], y[:150], X[150:], y[150:]
+
+# %%
+# First the whole path, beyond the knee. The same seed gives the same steps, so a fit with fewer
+# columns ends earlier on the same path. Its error on new rows says what the columns are worth.
+
+fits = [
+    NeuralGreedyPursuit(n_features_to_select=n, random_state=0).fit(X_train, y_train)
+    for n in range(1, 11)
+]
+path = fits[-1].path_
+new_loss = [((fit.predict(X_new) - y_new) ** 2).mean() for fit in fits]
+
+# %%
+# Then the rules. ``stop="auto"`` compares each gain with what the best of so many useless
+# columns gains by chance, which takes several times as long; ``tol`` asks for a share of what
+# is left.
+
+rules = {
+    'stop="auto"': {"stop": "auto"},
+    "tol=0.3": {"tol": 0.3},
+    "tol=0.09": {"tol": 0.09},
+    "tol=0.02": {"tol": 0.02},
+}
+ends = {}
+for name, rule in rules.items():
+    selector = NeuralGreedyPursuit(**rule, random_state=0).fit(X_train, y_train)
+    ends.setdefault(len(selector.order_), []).append(name)
+    print(f"{name:11} {len(selector.order_)} columns: {selector.stop_reason_}")
+
+# %%
+# A rule that asks for much stops before the knee, one that asks for little goes beyond it. The
+# validation loss of what was selected is optimistic, since it was selected by it; so new rows
+# should have the last word.
+
+figure, ax = plt.subplots(figsize=(8, 4.4))
+sizes = [step.n_selected for step in path]
+ax.plot(sizes, [step.loss for step in path], marker="o", label="validation loss")
+ax.plot(sizes[1:], new_loss, marker="s", label="squared error on new rows")
+for size, names in ends.items():
+    ax.axvline(size, color="C6", linestyle=":", linewidth=1.2)
+    side, shift = ("left", 0.12) if size == max(ends) else ("right", -0.12)
+    ax.text(size + shift, path[0].loss, "\n".join(names), ha=side, va="top")
+ax.set(xlabel="column added", ylabel="squared error")
+ax.set_title("The knee, and where four rules stop")
+ax.set_xticks(sizes, ["none", *(step.name for step in path[1:])])
+ax.legend(loc="center right")
+plt.show()
