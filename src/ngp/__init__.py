@@ -47,7 +47,10 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'ngp' has no attribute {name!r}")
     home = _HOMES.get(name)
-    value = import_module(f"ngp.{name}") if home is None else getattr(import_module(home), name)
+    try:
+        value = import_module(f"ngp.{name}") if home is None else getattr(import_module(home), name)
+    except AttributeError as error:  # which Python would take for "no such name", and hide
+        raise ImportError(f"ngp.{name} can't be imported: {error}") from error
     globals()[name] = value
     return value
 
