@@ -1,7 +1,7 @@
 """What has to be known before any test is collected.
 
-Modules whose examples can't be collected without the packages that they are for; and that Triton interprets its kernels
-where there is no GPU to compile them for.
+Modules whose examples can't be collected, or run, without the packages that they are for; and that Triton interprets
+its kernels where there is no GPU to compile them for.
 """
 
 import os
@@ -11,13 +11,19 @@ from ngp.compute.devices import has_nvidia_driver
 
 NEEDS_TORCH = ["regressions", "scoring_gpu", "stacks", "training", "convolutional", "deeplift"]
 NEEDS_TRITON = ["perceptron_gpu", "layer_kernels", "scoring_fused"]
+DRAWS = ["candidates_plot", "comparison_plot", "fit_plot", "pixels_plot", "plots", "ranking_plot", "roar_plot"]
 
 collect_ignore = [
-    f"src/ngp/compute/{module}.py"
-    for package, modules in (("torch", NEEDS_TORCH), ("triton", NEEDS_TRITON))
+    f"src/ngp/{folder}/{module}.py"
+    for package, folder, modules in (
+        ("torch", "compute", NEEDS_TORCH),
+        ("triton", "compute", NEEDS_TRITON),
+        ("matplotlib", "report", DRAWS),
+    )
     for module in modules
     if find_spec(package) is None
 ]
 
+os.environ.setdefault("MPLBACKEND", "agg")  # examples draw, and nobody looks
 if not has_nvidia_driver():
     os.environ.setdefault("TRITON_INTERPRET", "1")

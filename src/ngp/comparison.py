@@ -71,7 +71,7 @@ def compare(
     downstream : name, estimator, list of those, or mapping of labels to those
         What is trained on the selected columns: ``"own"`` is the method's own predictor, where it has one;
         ``"ridge"``, ``"random-forest"`` and ``"ssfn"`` are those of `ngp.baselines.downstream`. Others are
-        scikit-learn estimators. Where nothing was selected, a constant is predicted.
+        scikit-learn estimators. By default these four. Where nothing was selected, a constant is predicted.
     scoring : str, callable or None, default=None
         A scikit-learn scorer; None is the accuracy for classes and R² for numbers.
     task : {"auto", "regression", "classification"}, default="auto"

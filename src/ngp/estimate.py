@@ -50,7 +50,7 @@ class Estimate:
     Attributes
     ----------
     seconds : float
-        Time of the whole fit: first look at X, steps, final predictor.
+        Time of the whole fit: first look at X, steps, final predictor, and with `n_resamples` the halves of the rows.
     step_seconds : tuple of float
         Time of each step, on all rows.
     memory : int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any, Literal, Self, cast
 
@@ -96,6 +97,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_outputs)
+            Values, or classes.
         """
         coded = self._predict_coded(X)
         if self.task_ == "classification":
@@ -104,17 +106,22 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
 
     @available_if(_is_classification)
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
-        """Class probabilities, of shape (n_samples, n_classes).
+        """Estimate the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             All columns, as in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            In the order of `classes_`.
         """
         return probabilities(self._predict_coded(X))
 
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
-        """Accuracy of the predicted classes, or R² of the predicted values.
+        """Judge the predictions.
 
         Parameters
         ----------
@@ -124,6 +131,11 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
             The truth.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the samples.
+
+        Returns
+        -------
+        float
+            Accuracy of the predicted classes, or R² of the predicted values.
         """
         check_is_fitted(self)
         metric = accuracy_score if self.task_ == "classification" else r2_score
@@ -137,7 +149,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         *,
         target: str = "y",
         held_out: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-        image_shape: tuple[int, int] | None = None,
+        image_shape: Sequence[int] | None = None,
     ) -> None:
         """Write a report as one HTML file (see `ngp.report.write_report`).
 
@@ -151,8 +163,8 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
             What y is called.
         held_out : pair of X and y, optional
             Rows that `fit` never saw, on which the report then judges the predictor.
-        image_shape : pair of int, optional
-            Rows and columns, where the features are pixels.
+        image_shape : (rows, cols) or (rows, cols, channels), optional
+            Where the features are the pixels of an image, in C order.
         """
         from ngp.report import write_report
         from ngp.result import Result
@@ -179,6 +191,11 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         ----------
         path : str or path
             The file.
+
+        Returns
+        -------
+        NeuralGreedyPursuit
+            A selector that predicts as the saved one does.
         """
         from ngp.persistence import load
 
@@ -192,7 +209,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         path : str or path
             The file.
         dtype : {"float32", "float64"}
-            Of the graph's inputs.
+            Type of the graph's input and of the numbers that it returns.
         """
         from ngp.persistence import export_onnx
 
@@ -209,6 +226,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         Returns
         -------
         matplotlib Axes
+            What was drawn on.
         """
         from ngp.report import plot_path
 

@@ -83,6 +83,11 @@ class Groups:
             Position of the group.
         selected : bool array, one entry per column
             Mask of the columns that are selected already.
+
+        Returns
+        -------
+        int array
+            The others.
         """
         columns = self.columns[group]
         return columns[~selected[columns]]
@@ -94,6 +99,11 @@ class Groups:
         ----------
         blocks : sequence of int arrays
             For each present column the columns that stand for it afterwards.
+
+        Returns
+        -------
+        Groups
+            With the same names and costs.
 
         Examples
         --------
@@ -118,16 +128,20 @@ def make_groups(
     Parameters
     ----------
     groups : None, labels, list of lists, mapping or Groups
-        ``None``: each column is a group. One label per column (all integers or all strings): columns with the
-        same label form a group, in the order in which the labels first appear. A list of lists of columns, or
-        a mapping from names to lists of columns, where a column is an index or a name. A ``Groups`` object is
-        checked and kept.
+        ``None``: each column is a group. One label per column (all integers or all strings): columns with the same
+        label form a group, in the order in which the labels first appear. A list of lists of columns, or a mapping
+        from names to lists of columns, where a column is an index or a name. A ``Groups`` object is checked and kept.
     n_features : int
         Number of columns.
     feature_names : sequence of str, optional
         Names of the columns; ``"x0"``, ``"x1"``, … if not given.
     costs : array-like, optional
-        One positive number per group; ones if not given.
+        One positive number per group; those of a ``Groups`` object, or ones, if not given.
+
+    Returns
+    -------
+    Groups
+        Where each column is a group, they are made when they are asked for: a million of them take no memory.
 
     Examples
     --------
@@ -151,9 +165,8 @@ def image_windows(
 ) -> Groups:
     """Windows that move across an image, each a group of pixels.
 
-    Where the regular windows don't reach the lower or the right edge, a last one that lies flush with it is
-    added, so that no pixel at the edge is out of reach; it overlaps its neighbour. A stride larger than the
-    size leaves gaps.
+    Where the regular windows don't reach the lower or the right edge, a last one that lies flush with it is added, so
+    that no pixel at the edge is out of reach; it overlaps its neighbour. A stride larger than the size leaves gaps.
 
     Parameters
     ----------
@@ -164,6 +177,11 @@ def image_windows(
         Rows and columns of a window.
     stride : int or pair of int, optional
         Distance from one window to the next; by default the size, so that the windows tile the image.
+
+    Returns
+    -------
+    Groups
+        One group a window, row by row, named by its rows and columns.
 
     Examples
     --------

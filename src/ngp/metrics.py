@@ -25,7 +25,7 @@ def false_positive_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
 
     Parameters
     ----------
-    selected, truth : iterable of int, or boolean mask
+    selected, truth : iterable of int, or mask of bool
         The selected and the relevant features, each as column indices or as a mask over all columns.
         Order and repetitions don't matter.
 
@@ -36,7 +36,7 @@ def false_positive_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
 
     See Also
     --------
-    false_negative_rate : share of the relevant features that were missed.
+    false_negative_rate : Share of the relevant features that were missed.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def false_negative_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
 
     Parameters
     ----------
-    selected, truth : iterable of int, or boolean mask
+    selected, truth : iterable of int, or mask of bool
         The selected and the relevant features, each as column indices or as a mask over all columns.
         Order and repetitions don't matter.
 
@@ -66,7 +66,7 @@ def false_negative_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
 
     See Also
     --------
-    false_positive_rate : share of the selected features that are not relevant.
+    false_positive_rate : Share of the selected features that are not relevant.
 
     Examples
     --------

@@ -46,9 +46,10 @@ class Step:
     runner_up_loss : float
         The loss it would have led to; NaN where there was none.
     seconds : float
+        Duration of the step.
     n_fits : int
-        Number of selections that were scored: all candidates but those that screening left out, those that only
-        chance made, and what was tried to look ahead, to drop or to swap.
+        Number of selections that were scored: the candidates, without those that screening left out; those on columns
+        drawn anew, to see what chance gains; and what was tried to look ahead, to drop or to swap.
     n_selected, n_columns : int
         Features (groups, fixed columns) and columns selected after the step.
     fold_losses, fold_weights : float arrays

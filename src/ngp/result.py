@@ -61,9 +61,9 @@ class Result:
     >>> from ngp.datasets import make_ohm
     >>> X, y, truth = make_ohm(200, random_state=0)
     >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
-    >>> result = Result.of(selector, X, y, target="voltage")
+    >>> result = Result.of(selector, X, y, target="current")
     >>> result.answer["names"], result.asked["target"]
-    (['x1', 'x0'], 'voltage')
+    (['x1', 'x0'], 'current')
     """
 
     schema: str
@@ -105,6 +105,11 @@ class Result:
             was trained on, which flatters it, and the result says so.
         image_shape : (rows, cols) or (rows, cols, channels), optional
             Where the columns are the pixels of an image, in C order.
+
+        Returns
+        -------
+        Result
+            What was asked, and what was found.
         """
         check_is_fitted(selector, "path_")
         rows, seen = ("training", (X, y)) if held_out is None else ("held out", held_out)
@@ -131,6 +136,11 @@ class Result:
         ----------
         path : path
             The file.
+
+        Returns
+        -------
+        Result
+            What was written.
         """
         try:
             document = json.loads(Path(path).read_bytes(), parse_constant=_refuse_constant)
@@ -147,7 +157,13 @@ class Result:
         return cls(**{field.name: document[field.name] for field in fields(cls)})
 
     def to_json(self) -> str:
-        """The document as text, one line a field."""
+        """Make the document.
+
+        Returns
+        -------
+        str
+            JSON, one line a field.
+        """
         lines = [
             f'"{field.name}": {json.dumps(getattr(self, field.name), ensure_ascii=False, allow_nan=False)}'
             for field in fields(self)

@@ -67,8 +67,7 @@ class NeuralGreedyPursuit(FittedSelector):
         A rule of `ngp.stopping` instead of `tol`. ``"auto"``, which is also what None means if neither a number nor
         `tol` is given, stops when steps gain no more than the best of so many candidates may gain by chance; to see
         that takes several times as long as the steps themselves (see `ngp.chance`). ``"plateau"`` goes on until the
-        loss has not improved for three steps, then keeps the smallest selection within one standard error of the
-        best.
+        loss has not improved for three steps, then keeps the smallest selection within a standard error of the best.
     groups : None, labels, list of lists, mapping or Groups, default=None
         Columns that enter together (see `ngp.groups.make_groups`); category columns of a data frame always do.
     group_costs : array-like or None, default=None
@@ -86,7 +85,7 @@ class NeuralGreedyPursuit(FittedSelector):
         A scikit-learn scorer instead of `loss`, where `predictor` is a scikit-learn estimator. What counts as the
         loss is one minus the score, or minus the score where that is a loss with its sign turned ("neg_log_loss").
     task : {"auto", "regression", "classification"}, default="auto"
-        What y is. ``"auto"`` takes text, booleans and whole numbers with at most 20 values for classes.
+        What y is. ``"auto"`` takes text, booleans and up to 20 whole numbers, each twice on average, for classes.
     floating : bool, default=False
         Whether to take back wrong picks: after each addition what no longer pays is dropped, and in the end features
         are exchanged, one for one, until no exchange lowers the loss (see `ngp.floating`).
@@ -136,8 +135,7 @@ class NeuralGreedyPursuit(FittedSelector):
     losses_ : float array of shape (n_steps, n_groups)
         Loss of every candidate in every step; NaN where not tried.
     feature_importances_ : float array of shape (`n_features_in_`,)
-        The share of the constant prediction's loss that a column took away when it was added (columns of a group
-        share alike).
+        Share of the constant prediction's loss that a column took away when added (columns of a group share alike).
     constant_loss_ : float
         Validation loss of the constant prediction.
     stop_reason_ : str
@@ -286,6 +284,11 @@ class NeuralGreedyPursuit(FittedSelector):
             Weights of the samples, in training and in validation.
         cv_groups : array-like of shape (n_samples,), optional
             Groups of samples, for splitters that keep such together.
+
+        Returns
+        -------
+        NeuralGreedyPursuit
+            The selector itself, fitted.
         """
         saved = Checkpoint.read(self._checkpoint_path) if self._checkpoint_path else None
         seed = saved.seed if saved and self.random_state is None else None

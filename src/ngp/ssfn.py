@@ -206,7 +206,7 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
 
         Returns
         -------
-        self : SSFNRegressor
+        SSFNRegressor
             The trained estimator.
         """
         y_options = {"multi_output": True, "y_numeric": True}
@@ -225,7 +225,7 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
 
         Returns
         -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions, of the form of the targets seen during fit.
         """
         outputs = self._outputs(X)
@@ -317,7 +317,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
 
         Returns
         -------
-        self : SSFNClassifier
+        SSFNClassifier
             The trained estimator.
         """
         inputs, labels, weight = self._check_training_data(X, y, sample_weight)
@@ -342,7 +342,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
             The outputs of the network, one per class; for two classes that of the second class less one half,
             positive where it is the more likely one.
         """
@@ -359,7 +359,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
 
         Returns
         -------
-        probabilities : ndarray of shape (n_samples, n_classes)
+        ndarray of shape (n_samples, n_classes)
             For each sample the probabilities nearest to the outputs of the network.
         """
         scores = self.decision_function(X)
@@ -378,7 +378,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
 
         Returns
         -------
-        y : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             The most likely class.
         """
         scores = self.decision_function(X)

@@ -75,24 +75,30 @@ class Stability:
         return sum(map(len, self.selections)) / self.n_halves
 
     def stable(self, threshold: float = STABLE_FROM) -> IntArray:
-        """Groups that were selected on at least so large a share of the halves, the most frequent first.
+        """Find the groups that were selected on most halves.
 
         Parameters
         ----------
         threshold : float
-            The share.
+            The least share of the halves.
+
+        Returns
+        -------
+        int array
+            The groups, the most frequent first.
         """
         order = np.argsort(-self.frequencies, kind="stable")
         return order[self.frequencies[order] >= threshold]
 
     def stand_ins(self) -> list[tuple[int, int, float]]:
-        """Pairs of groups that stand in for each other: on most halves one of the two was selected, hardly ever both.
+        """Find pairs of groups that stand in for each other: on most halves exactly one of the two was selected.
 
         Returns
         -------
-        list of (group, group, correlation)
-            The correlation of being selected, over the halves; the most negative first. Only correlations are listed
-            that are -0.5 or less, and so far from zero that chance can't do it: it takes 13 halves or more.
+        list of (int, int, float)
+            Both groups, and the correlation of being selected, over the halves; the most negative first. Only
+            correlations are listed that are -0.5 or less, and so far from zero that chance can't do it: it takes 13
+            halves or more.
         """
         often = np.flatnonzero((self.frequencies >= SELDOM) & (self.frequencies <= 1 - SELDOM))
         chosen = np.array([np.isin(often, selected) for selected in self.selections], dtype=np.float64)
@@ -107,12 +113,17 @@ class Stability:
         return sorted(pairs, key=lambda pair: pair[2])
 
     def expected_false(self, threshold: float = STABLE_FROM) -> float:
-        """Bound on the expected number of false groups among those that are `stable`.
+        """Bound the number of false groups that are expected among those that are `stable`.
 
         Parameters
         ----------
         threshold : float
             As of `stable`; more than one half.
+
+        Returns
+        -------
+        float
+            The lower one of two bounds (see `ngp.stability`), and never more than `n_selected`.
         """
         if not 0.5 < threshold <= 1:
             raise ValueError(f"threshold={threshold!r} must be more than 0.5 and at most 1: no bound holds for others.")

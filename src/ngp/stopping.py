@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from ngp._types import FloatArray
+from ngp.stop_rule import StepLike, Stop, StopRule
 from ngp.uncertainty import standard_error
 from ngp.words import counted
 
@@ -40,95 +40,6 @@ NO_CANDIDATE_LEFT = "no candidate is left"
 LOSS_IS_ZERO = "the loss is zero and cannot improve"
 
 
-class StepLike(Protocol):
-    """What a stop rule reads of a step."""
-
-    @property
-    def action(self) -> str:
-        """Whether it was an addition ("add") or something else."""
-
-    @property
-    def before(self) -> float:
-        """Validation loss of the selection before the step, comparable with `loss`; unused at the start."""
-
-    @property
-    def loss(self) -> float:
-        """Validation loss after the step."""
-
-    @property
-    def fold_losses(self) -> FloatArray:
-        """Validation loss per fold; the same folds in every step."""
-
-    @property
-    def fold_weights(self) -> FloatArray:
-        """Share of each fold in `loss`; they sum to 1."""
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns selected after the step."""
-
-    @property
-    def n_selected(self) -> int:
-        """Number of features (groups of columns) selected after the step."""
-
-    @property
-    def n_fits(self) -> int:
-        """Number of candidates fitted in the step."""
-
-    @property
-    def seconds(self) -> float:
-        """Duration of the step."""
-
-    @property
-    def chance(self) -> float:
-        """Probability of gains as large by chance, of this step and of those before that may have been chance."""
-
-    @property
-    def ahead(self) -> float:
-        """Loss that looking ahead has found; NaN where nobody looked."""
-
-    @property
-    def n_ahead(self) -> int:
-        """Number of additions, this one among them, that lead to it."""
-
-
-@dataclass(frozen=True)
-class Stop:
-    """The decision to stop.
-
-    Attributes
-    ----------
-    reason : str
-        Why, in words.
-    keep : int
-        Number of additions to keep: the selection is the one after ``steps[keep]``, later ones are taken
-        back.
-    partial : bool
-        Whether the pursuit was cut short, and could have gone on.
-    """
-
-    reason: str
-    keep: int
-    partial: bool = False
-
-
-@runtime_checkable
-class StopRule(Protocol):
-    """A rule that is asked after every step, the start included."""
-
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
-        """Say whether to stop, and how much to keep.
-
-        Parameters
-        ----------
-        steps : sequence of steps
-            All steps so far; ``steps[0]`` is the start.
-        exhausted : bool
-            True when no candidate is left. The path ends then in any case; a rule may still take additions
-            back, and None means that all are kept.
-        """
-
-
 @dataclass(frozen=True)
 class MaxFeatures:
     """Stop at `n` features; a step that leads beyond is taken back.
@@ -137,6 +48,14 @@ class MaxFeatures:
     ----------
     n : int
         Number of features (groups of columns), at least 1.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> NeuralGreedyPursuit(stop=MaxFeatures(2), random_state=0).fit(X, y).order_
+    array([1, 0])
     """
 
     n: int
@@ -157,6 +76,15 @@ class MaxColumns:
     ----------
     n : int
         Number of columns, at least 1.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> groups = [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9]]
+    >>> NeuralGreedyPursuit(stop=MaxColumns(4), groups=groups, random_state=0).fit(X, y).stop_reason_
+    '4 of at most 4 columns are selected'
     """
 
     n: int
@@ -186,6 +114,14 @@ class RelativeImprovement:
         Smallest relative improvement that pays, the η of the paper.
     patience : int
         Number of successive steps allowed to bring nothing; with 1, the paper's rule.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> NeuralGreedyPursuit(stop=RelativeImprovement(tol=0.1), random_state=0).fit(X, y).stop_reason_
+    'no relative improvement of at least 0.1 of the loss in 1 step'
     """
 
     tol: float
@@ -225,17 +161,25 @@ class Plateau:
 
     The pursuit stops when the lowest loss is `patience` steps old, or when no candidate is left. Kept is the
     smallest selection whose loss exceeds the lowest by at most `standard_errors` standard errors: the
-    one-standard-error rule. The standard error is that of the mean over folds at the best step, see
-    `standard_error`.
+    one-standard-error rule. The standard error is that of the mean over the parts of the validation at the best
+    step.
 
     Parameters
     ----------
     patience : int
         Number of steps without a new lowest loss after which to stop.
     standard_errors : float
-        How many standard errors count as equally good. With 0 the lowest loss itself is kept; this is the
-        only choice with a single validation fold: it says nothing about its own error, and any other choice
-        raises a ValueError rather than prune by a guess.
+        How many standard errors count as equally good. With 0 the lowest loss itself is kept; this is the only choice
+        where the validation has a single part, as with `scoring` on a single hold-out set: that says nothing about
+        its own error, and any other choice raises a ValueError rather than prune by a guess.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> NeuralGreedyPursuit(stop=Plateau(patience=2), random_state=0).fit(X, y).order_
+    array([1, 0])
     """
 
     patience: int = 3
@@ -248,7 +192,7 @@ class Plateau:
     def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
         """Stop when the lowest loss is `patience` steps old, and keep the smallest that is as good."""
         best = min(range(len(steps)), key=lambda k: steps[k].loss)
-        # Computed on every call, so that a single fold is reported at the start and not after hours.
+        # Computed on every call, so that a single part is reported at the start and not after hours.
         slack = 0.0
         if self.standard_errors > 0:
             slack = self.standard_errors * standard_error(steps[best].fold_losses, steps[best].fold_weights)
@@ -276,6 +220,14 @@ class BeyondChance:
         Largest probability of a gain by chance that still pays.
     patience : int
         Number of successive steps allowed to bring nothing.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> NeuralGreedyPursuit(stop=BeyondChance(level=0.001), random_state=0).fit(X, y).order_
+    array([1, 0])
     """
 
     level: float = 0.01
@@ -296,7 +248,18 @@ class BeyondChance:
         return Stop(f"a gain as in {what} comes by chance with probability {last.chance:.2g}", len(steps) - 1 - unpaid)
 
     def n_unpaid(self, steps: Sequence[StepLike]) -> int:
-        """How many of the last steps are additions that haven't paid."""
+        """Count the last steps that are additions which haven't paid.
+
+        Parameters
+        ----------
+        steps : sequence of steps
+            All steps so far; ``steps[0]`` is the start.
+
+        Returns
+        -------
+        int
+            How many they are.
+        """
         paid = (k for k, step in enumerate(reversed(steps)) if step.action != "add" or step.chance <= self.level)
         return next(paid, len(steps))
 
@@ -309,6 +272,15 @@ class MaxTime:
     ----------
     seconds : float
         Time for all steps together.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> selector = NeuralGreedyPursuit(stop=FirstOf([MaxTime(3600), MaxFeatures(2)]), random_state=0).fit(X, y)
+    >>> selector.stop_reason_, selector.partial_
+    ('2 of at most 2 features are selected', False)
     """
 
     seconds: float
@@ -331,6 +303,15 @@ class MaxFits:
     ----------
     n : int
         Number of candidate fits in all steps together. The last step is finished, so that it may be exceeded.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> selector = NeuralGreedyPursuit(stop=MaxFits(15), random_state=0).fit(X, y)
+    >>> selector.stop_reason_, sum(step.n_fits for step in selector.path_)
+    ('the budget of 15 fits is used up; the path is partial', 19)
     """
 
     n: int

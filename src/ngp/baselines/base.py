@@ -165,6 +165,11 @@ class Baseline(TableSelector):
             Numbers; a pandas or polars data frame may hold category columns too.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
+
+        Returns
+        -------
+        Baseline
+            The selector itself, fitted.
         """
         data = self._training_data(X, y)
         number = self._number_to_select(data)

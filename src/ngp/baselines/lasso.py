@@ -104,6 +104,26 @@ class Lasso(Baseline):
 class LassoCV(Lasso):
     """`Lasso` with the weight of its penalty found by cross-validation: another default, nothing else.
 
+    Parameters
+    ----------
+    alpha : float or "cv", default="cv"
+        Weight of the penalty; ``"cv"`` finds it by five-fold cross-validation.
+    n_features_to_select : int, float or None, default=None
+        The best so many features, or the best share of them; None leaves the choice to `threshold`.
+    threshold : float, default=0.01
+        Features whose importance, normalised to sum one, is above this are selected: the rule of the paper.
+    task : {"auto", "regression", "classification"}, default="auto"
+        What y is.
+
+    Attributes
+    ----------
+    importances_ : float array of shape (`n_features_in_`,)
+        They sum to one.
+    support_ : bool array of shape (`n_features_in_`,)
+        The selected features.
+    alpha_ : float
+        The weight of the penalty.
+
     Examples
     --------
     >>> import numpy as np

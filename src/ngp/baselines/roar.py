@@ -41,8 +41,10 @@ class RoarCurve:
         Shares of the features that are removed.
     n_removed : int array
         How many these are.
-    losses, standard_errors : float arrays
-        Validation losses of predictors that are retrained on the rest, and their standard errors.
+    losses : float array
+        Validation losses of predictors that are retrained on the rest.
+    standard_errors : float array
+        Of these losses; NaN where the validation has a single part.
     """
 
     shares: FloatArray
@@ -89,6 +91,11 @@ def roar_curve(
         Parallel tasks.
     random_state : int, RandomState or None, default=None
         Seed of folds and of the predictor.
+
+    Returns
+    -------
+    RoarCurve
+        The validation loss for each share.
 
     Examples
     --------

@@ -15,14 +15,21 @@ __all__ = ["Dataset", "make_artificial", "make_gravitation", "make_ohm", "make_p
 
 
 class Dataset(NamedTuple):
-    """Data whose relevant features are known; unpacks as ``X, y, truth``."""
+    """Data whose relevant features are known; unpacks as ``X, y, truth``.
+
+    Attributes
+    ----------
+    X : float array of shape (n_samples, n_features)
+        Features.
+    y : float array of shape (n_samples,)
+        Targets.
+    truth : int array
+        Indices of the relevant columns, ascending.
+    """
 
     X: NDArray[np.float64]
-    """Features, of shape (n_samples, n_features)."""
     y: NDArray[np.float64]
-    """Targets, of shape (n_samples,)."""
     truth: NDArray[np.intp]
-    """Indices of the relevant columns, ascending."""
 
 
 def make_ohm(

@@ -26,20 +26,30 @@ _VOWELS = ("hid", "hId", "hEd", "hAd", "hYd", "had", "hOd", "hod", "hUd", "hud",
 
 
 class Table(NamedTuple):
-    """Real data; ``X, y, *_ = load_airfoil()`` takes what is needed most."""
+    """Real data; ``X, y, *_ = load_airfoil()`` takes what is needed most.
+
+    Attributes
+    ----------
+    X : float array of shape (n_samples, n_features)
+        Features.
+    y : float or int array of shape (n_samples,)
+        Targets, or the classes counted from 0.
+    truth : int array
+        Indices of the real columns, ascending: all of them, unless noise columns were added.
+    feature_names : tuple of str
+        Names of the columns.
+    class_names : tuple of str
+        Names of the classes; empty for a regression.
+    groups : int array of shape (n_samples,) or None
+        Number of the individual that a sample was taken from, for splits by individual; None if not known.
+    """
 
     X: NDArray[np.float64]
-    """Features, of shape (n_samples, n_features)."""
     y: NDArray[Any]
-    """Targets (float64), or the classes counted from 0 (intp), of shape (n_samples,)."""
     truth: NDArray[np.intp]
-    """Indices of the real columns, ascending: all of them, unless noise columns were added."""
     feature_names: tuple[str, ...]
-    """Names of the columns."""
     class_names: tuple[str, ...] = ()
-    """Names of the classes; empty for a regression."""
     groups: NDArray[np.intp] | None = None
-    """Number of the individual that a sample was taken from, for splits by individual; None if not known."""
 
 
 def load_boston(*, n_noise: int = 100, random_state: int | np.random.RandomState | None = None) -> Table:

@@ -49,22 +49,60 @@ class ColumnSets:
 
     @classmethod
     def of(cls, sets: Sequence[Sequence[int] | IntArray]) -> ColumnSets:
-        """Gather sets that are given one by one."""
+        """Gather sets that are given one by one.
+
+        Parameters
+        ----------
+        sets : sequence of sequences of int
+            The columns of each set.
+
+        Returns
+        -------
+        ColumnSets
+            The same sets, in the same order.
+        """
         bounds = np.cumsum([0, *(len(columns) for columns in sets)], dtype=np.intp)
         flat = np.concatenate([np.zeros(0, np.intp), *(np.asarray(columns, dtype=np.intp) for columns in sets)])
         return cls(flat, bounds)
 
     @classmethod
     def singles(cls, columns: IntArray) -> ColumnSets:
-        """Make every column a set of its own."""
+        """Make every column a set of its own.
+
+        Parameters
+        ----------
+        columns : int array
+            The columns.
+
+        Returns
+        -------
+        ColumnSets
+            As many sets as there are columns.
+        """
         return cls(columns, np.arange(len(columns) + 1))
 
     def with_empty(self) -> ColumnSets:
-        """Append the empty set, which stands for the selection as it is."""
+        """Append the empty set, which stands for the selection as it is.
+
+        Returns
+        -------
+        ColumnSets
+            One set more.
+        """
         return ColumnSets(self.columns, np.append(self.bounds, self.bounds[-1]))
 
     def take(self, positions: IntArray) -> ColumnSets:
-        """Some of the sets, in the order of their positions.
+        """Take some of the sets.
+
+        Parameters
+        ----------
+        positions : int array
+            Which ones.
+
+        Returns
+        -------
+        ColumnSets
+            Those, in the order of the positions.
 
         Examples
         --------
@@ -85,6 +123,16 @@ class ColumnSets:
     def part(self, start: int, stop: int) -> ColumnSets:
         """Take the sets from one number to before another.
 
+        Parameters
+        ----------
+        start, stop : int
+            The first set that is taken, and the first one after it that isn't.
+
+        Returns
+        -------
+        ColumnSets
+            The sets between.
+
         Examples
         --------
         >>> ColumnSets.of([[3], [1, 4], [2]]).part(1, 3).columns
@@ -99,7 +147,15 @@ class ColumnSets:
         return np.diff(self.bounds)
 
     def by_size(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """Go through the sets of one size after the other: their numbers, and their columns (n_sets, size)."""
+        """Go through the sets of one size after the other.
+
+        Yields
+        ------
+        numbers : int array of shape (n_sets,)
+            Which sets are of that size.
+        columns : int array of shape (n_sets, size)
+            Their columns.
+        """
         sizes = self.sizes
         for size in np.unique(sizes):
             members = np.flatnonzero(sizes == size)
@@ -148,7 +204,18 @@ class FittedPredictor(Protocol):
     """Predicts coded targets."""
 
     def predict(self, X: AnyArray) -> FloatArray:
-        """Coded targets (n_samples, n_outputs) from all columns of X, of which only the selected ones are read."""
+        """Predict coded targets (see `ngp.losses`).
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_columns)
+            All columns, of which only the selected ones are read.
+
+        Returns
+        -------
+        float array of shape (n_samples, n_outputs)
+            One column a target; one a class, or a single one where there are two classes.
+        """
 
 
 class Scorer(Protocol):
@@ -158,7 +225,7 @@ class Scorer(Protocol):
     """
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
-        """Validation losses of S + g for the new columns g of every candidate.
+        """Score S + g for the selection S and the new columns g of every candidate.
 
         An empty g asks for S as it is. With an empty S the answer is the loss of any set of columns. All losses of one
         call are comparable; those of different S may be not, where a predictor draws its random parts anew.
@@ -167,10 +234,33 @@ class Scorer(Protocol):
         to them than to score the sets that are left. For estimates of cost it may have ``fit_seconds(selected)``, how
         long `fit` would take, where that is quicker to say than to try, and ``timed_per_job``, how many candidates
         a job must get for their time to tell.
+
+        Parameters
+        ----------
+        selected : int array
+            The columns S.
+        candidates : ColumnSets
+            What each candidate adds to them.
+
+        Returns
+        -------
+        Losses
+            Validation losses, one row a candidate.
         """
 
     def fit(self, selected: IntArray) -> FittedPredictor:
-        """Train on all rows that may train."""
+        """Train the final predictor, on all rows that may train.
+
+        Parameters
+        ----------
+        selected : int array
+            The columns to train on, at least one.
+
+        Returns
+        -------
+        FittedPredictor
+            What predicts from now on.
+        """
 
 
 @runtime_checkable
@@ -208,15 +298,38 @@ def drop_losses(scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> L
 class Predictor(Protocol):
     """Plain configuration: cheap and picklable; all work is done by what `bind` returns.
 
-    A predictor may have two more attributes: ``classification_loss``, the loss that ``loss="auto"`` stands for where
-    there are classes, and ``name``, what it is called in `Step.predictor`.
+    A predictor may have more attributes: ``classification_loss``, the loss that ``loss="auto"`` stands for where there
+    are classes; ``name``, what it is called in `Step.predictor`; and ``device``, without which it isn't told the
+    selector's where it is one of several predictors.
     """
 
     @property
     def losses(self) -> frozenset[str]:
-        """Names of the validation losses that the predictor can score (keys of `ngp.losses.LOSSES`)."""
+        """Names of the validation losses that the predictor can score.
+
+        Keys of `ngp.losses.LOSSES`, and ``"scoring"`` where a scikit-learn scorer can judge it.
+        """
 
     def bind(
         self, problem: Problem, *, random_state: int, n_jobs: int | None, dtype: str, device: str
     ) -> Scorer | ScheduledScorer:
-        """Prepare for one problem."""
+        """Prepare for one problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            Data, coded targets, weights, folds and the loss (see `ngp.problem`).
+        random_state : int
+            Seed of everything random.
+        n_jobs : int or None
+            Parallel tasks, as everywhere in scikit-learn; no answer may depend on it.
+        dtype : {"float32", "float64"}
+            Precision of the scoring.
+        device : {"auto", "cpu", "cuda", "mps"}
+            Where to score, unless the predictor's own ``device`` says so.
+
+        Returns
+        -------
+        Scorer or ScheduledScorer
+            What scores candidates of this problem; or what has, by its ``at(step)``, a scorer for each step.
+        """

@@ -58,9 +58,10 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     distribution : {"normal", "uniform"}, default="normal"
         Of the random weights and biases.
     refit_units : int or "auto", default="auto"
-        Width of the layers of the final predictor. ``"auto"`` tries wider layers and larger ridges on the same folds
-        as long as that lowers the validation loss, or the share of mistakes where there are classes (with fewer draws,
-        so that the number of units stays the same until one layer is left).
+        Width of the layers of the final predictor. ``"auto"`` also tries wider layers and larger ridges, on the folds
+        of the pursuit or on five where there are more than ten, and takes what has the lowest validation loss, or the
+        fewest mistakes where classes are judged by the squared error. Wider layers have fewer draws, so that the
+        number of units stays the same until one layer is left.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where candidates are scored. ``"auto"`` leaves it to the selector; if that says the same, a CUDA device is used
         where there is one and torch is installed, and a step takes long enough. Losses differ by rounding. A norm
@@ -129,6 +130,11 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def published(cls) -> SSFN:
         """Make the network as in the authors' code: no bias, raw features, unit-norm projections, fresh weights.
+
+        Returns
+        -------
+        SSFN
+            For ``predictor`` of `ngp.NeuralGreedyPursuit`.
 
         Examples
         --------

@@ -43,6 +43,16 @@ def plot_candidates(source: Any, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
+    >>> [label.get_text() for label in plot_candidates(selector).get_yticklabels()][:2]
+    ['x1', 'x0']
     """
     from matplotlib.colors import LinearSegmentedColormap
 

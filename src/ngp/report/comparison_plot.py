@@ -43,6 +43,7 @@ def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
 
     Examples
     --------
@@ -50,7 +51,7 @@ def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
     >>> from ngp.datasets import make_ohm
     >>> X, y, truth = make_ohm(200, random_state=0)
     >>> table = compare(X, y, ["ngp", "lasso"], cv=3, downstream=["ridge"], random_state=0)
-    >>> plot_comparison(table.sort_values("ridge", ascending=False)).get_xlabel()  # doctest: +SKIP
+    >>> plot_comparison(table.sort_values("ridge", ascending=False)).get_xlabel()
     'R², mean ± standard deviation over the folds'
     """
     columns = list(getattr(table, "columns", ()))

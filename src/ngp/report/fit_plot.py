@@ -31,6 +31,18 @@ def plot_fit(result: Result, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> from ngp.result import Result
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X[:150], y[:150])
+    >>> result = Result.of(selector, X[:150], y[:150], target="current", held_out=(X[150:], y[150:]))
+    >>> plot_fit(result).get_ylabel()
+    'predicted current'
     """
     if not isinstance(result, Result):
         raise TypeError(f"result={result!r} is no result: give Result.of(selector, X, y, held_out=(X_new, y_new)).")

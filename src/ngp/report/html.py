@@ -33,7 +33,7 @@ def write_report(result: Result, path: str | PathLike[str]) -> None:
     >>> from ngp.result import Result
     >>> X, y, truth = make_ohm(200, random_state=0)
     >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
-    >>> write_report(Result.of(selector, X, y, target="voltage"), "report.html")  # doctest: +SKIP
+    >>> write_report(Result.of(selector, X, y, target="current"), "report.html")  # doctest: +SKIP
     """
     write_whole(Path(path), _render(result).encode("utf-8"))
 

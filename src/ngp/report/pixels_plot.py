@@ -41,6 +41,7 @@ def plot_pixels(
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
 
     Examples
     --------
@@ -48,7 +49,7 @@ def plot_pixels(
     >>> from ngp import NeuralGreedyPursuit
     >>> X, y = load_digits(return_X_y=True)
     >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X[:300], y[:300])
-    >>> plot_pixels(selector, (8, 8), X.mean(axis=0).reshape(8, 8)).get_title(loc="left")  # doctest: +SKIP
+    >>> plot_pixels(selector, (8, 8), X.mean(axis=0).reshape(8, 8)).get_title(loc="left")
     '2 of 64 pixels, in 2 steps'
     """
     steps = steps_of(source)

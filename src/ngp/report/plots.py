@@ -57,6 +57,7 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     >>> from ngp.datasets import make_ohm
     >>> X, y, truth = make_ohm(200, random_state=0)
     >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
-    >>> plot_path(selector).get_ylabel()  # doctest: +SKIP
+    >>> plot_path(selector).get_ylabel()
     'validation loss ± standard error'
     """
     steps = steps_of(path)

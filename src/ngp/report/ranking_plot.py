@@ -25,8 +25,8 @@ def plot_ranking(source: Any, *, ax: Axes | None = None) -> Axes:
     """Plot what each selected feature took away of the loss, in the order of their selection.
 
     A bar is the drop of the validation loss in the step that added the feature, as a share of the loss at the start;
-    of an exchange, the drop against the selection without either of the two.
-    Of more than 60 features the first 60 are shown.
+    of an exchange, the drop against the selection without either of the two. Of more than 60 features the first 60
+    are shown.
 
     Parameters
     ----------
@@ -38,6 +38,7 @@ def plot_ranking(source: Any, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
 
     Examples
     --------
@@ -45,7 +46,7 @@ def plot_ranking(source: Any, *, ax: Axes | None = None) -> Axes:
     >>> from ngp.datasets import make_ohm
     >>> X, y, truth = make_ohm(200, random_state=0)
     >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
-    >>> plot_ranking(selector).get_xlabel()  # doctest: +SKIP
+    >>> plot_ranking(selector).get_xlabel()
     "share of the constant prediction's loss taken away (%)"
     """
     steps = steps_of(source)
@@ -67,8 +68,8 @@ def plot_runners_up(source: Any, *, ax: Axes | None = None) -> Axes:
 
     A bar is the gap between the two losses in standard errors of the winner's loss (cut at 5); where it is shorter
     than one, the pick was a close call and the bar is orange. Of an exchange, the runner-up can be what was given away.
-    Steps without a runner-up, such as drops, are left out. With a single validation set there is no standard
-    error: then the gap is shown as a share of the winner's loss.
+    Steps without a runner-up, such as drops, are left out; of the others the first 40 are shown. Where the validation
+    has a single part there is no standard error: then the gap is shown as a share of the winner's loss.
 
     Parameters
     ----------
@@ -80,6 +81,16 @@ def plot_runners_up(source: Any, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
+    >>> plot_runners_up(selector).get_xlabel()
+    'gap (standard errors)'
     """
     all_names = names_of(source)
     picks = [step for step in steps_of(source)[1:] if step.runner_up is not None]
@@ -117,10 +128,11 @@ def plot_stability(frequencies: Mapping[str, float], *, ax: Axes | None = None) 
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
 
     Examples
     --------
-    >>> plot_stability({"age": 1.0, "town": 0.35}).get_xlabel()  # doctest: +SKIP
+    >>> plot_stability({"age": 1.0, "town": 0.35}).get_xlabel()
     'share of the repetitions that selected the feature (%)'
     """
     if not isinstance(frequencies, Mapping) or not frequencies:

@@ -30,6 +30,17 @@ def plot_roar(curves: Mapping[str, RoarCurve], *, ax: Axes | None = None) -> Axe
     Returns
     -------
     matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp.baselines import Correlation, roar_curve
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> ranking = Correlation().fit(X, y)
+    >>> curve = roar_curve(X, y, ranking, shares=(0, 0.1, 0.2), random_state=0)
+    >>> plot_roar({"correlation": curve}).get_xlabel()
+    'features removed, most important first (%)'
     """
     if not isinstance(curves, Mapping) or not curves:
         raise TypeError("curves must be a mapping of labels to curves, such as {'ngp': roar_curve(X, y, selector)}.")
