@@ -38,8 +38,6 @@ UNLISTED = {
     "ngp.baselines.registry": "a mapping, which has no docstring; the page of `ngp.compare` tells of it",
     "ngp.metrics.accuracy_score": "scikit-learn's",
     "ngp.metrics.mean_squared_error": "scikit-learn's",
-    "ngp.stopping.CLEARLY_CHANCE": "a number for other modules of ngp",
-    "ngp.stopping.standard_error": "for other modules of ngp",
 }
 
 # What isn't asked of anybody: not everything has a relative to see also, or more to say than a line.

@@ -157,7 +157,7 @@ BAD_SETTINGS = {
     "one part": (
         {"stop": "plateau", "cv": [(ROWS[:39], ROWS[39:])]},
         ValueError,
-        "standard_errors needs at least 2 validation folds, but there is 1",
+        "standard_errors needs at least 2 parts of the validation, but there is 1",
     ),
 }
 

@@ -188,7 +188,7 @@ def test_plateau_looks_at_size_not_at_place() -> None:
 def test_plateau_with_a_single_fold() -> None:
     steps = [FakeStep(loss, loss, np.array([loss]), k, k, np.array([1.0])) for k, loss in enumerate([3.0, 2.0, 2.5])]
     message = (
-        "standard_errors needs at least 2 validation folds, but there is 1: "
+        "standard_errors needs at least 2 parts of the validation, but there is 1: "
         "use more folds, such as cv=5, or Plateau(standard_errors=0)."
     )
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):

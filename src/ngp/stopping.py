@@ -18,7 +18,6 @@ from ngp.uncertainty import standard_error
 from ngp.words import counted
 
 __all__ = [
-    "CLEARLY_CHANCE",
     "BeyondChance",
     "FirstOf",
     "MaxColumns",
@@ -30,9 +29,7 @@ __all__ = [
     "StepLike",
     "Stop",
     "StopRule",
-    "standard_error",
 ]
-
 
 # A gain that comes by chance so often won't pay, whatever follows.
 CLEARLY_CHANCE = 0.2

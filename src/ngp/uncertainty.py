@@ -35,7 +35,7 @@ def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:
     n = int(np.count_nonzero(fold_weights))
     if n < 2:
         raise ValueError(
-            f"standard_errors needs at least 2 validation folds, but there is {n}: "
+            f"standard_errors needs at least 2 parts of the validation, but there is {n}: "
             "use more folds, such as cv=5, or Plateau(standard_errors=0)."
         )
     deviations = fold_weights * (fold_losses - fold_weights @ fold_losses)

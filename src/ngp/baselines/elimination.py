@@ -22,7 +22,7 @@ from ngp.predictors.base import ColumnSets, Predictor
 from ngp.predictors.committee import Committee, Schedule, check_loss
 from ngp.predictors.resolve import PREDICTORS, resolve_predictor
 from ngp.problem import Problem, make_problem
-from ngp.stopping import standard_error
+from ngp.uncertainty import standard_error
 
 __all__ = ["Elimination", "EliminationStep", "Judgement"]
 

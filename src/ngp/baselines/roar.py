@@ -20,7 +20,7 @@ from ngp.groups import make_groups
 from ngp.predictors.base import ColumnSets, FittedPredictor, Predictor, scorer_at
 from ngp.predictors.resolve import resolve_predictor
 from ngp.problem import Problem, make_problem
-from ngp.stopping import standard_error
+from ngp.uncertainty import standard_error
 from ngp.validation import make_rounds
 
 __all__ = ["ROAR", "RoarCurve", "roar_curve"]
