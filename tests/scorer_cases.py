@@ -1,7 +1,10 @@
-"""Small problems for the tests of scorers, and losses of single samples, written plainly."""
+"""Small problems for the tests of scorers, and what plain twins of scorers share."""
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, Shuff
 
 from ngp.groups import make_groups
 from ngp.predictors import SSFN, ColumnSets
+from ngp.predictors.base import Scorer
 from ngp.problem import Problem, make_problem
 
 N_COLUMNS = 7
@@ -88,3 +92,72 @@ def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
         likely = np.clip(prediction, 1e-3, 1)
         return float(-np.log(likely[true] / likely.sum()))
     return float(max(0.0, 1 - prediction[true] + max(np.delete(prediction, true))))
+
+
+def inputs_by_hand(problem: Problem, clip: float | None) -> Any:
+    """Columns by the mean and deviation of the rows that ever train, held within `clip` deviations."""
+    X, weights = problem.X, problem.weights
+    ever_train = sorted({int(row) for fold in problem.rounds for f in range(fold.n_folds) for row in fold.training(f)})
+    mean = np.average(X[ever_train], axis=0, weights=weights[ever_train])
+    variance = np.average((X[ever_train] - mean) ** 2, axis=0, weights=weights[ever_train])
+    X = (X - mean) / np.sqrt(variance)
+    return X if clip is None else np.clip(X, -clip, clip)
+
+
+def target_scales_by_hand(problem: Problem, centred: bool = True) -> tuple[Any, float]:
+    """Mean of each target (zeros unless `centred`), and the deviation from it of all of them together."""
+    T, weights = problem.targets[: problem.n_fit], problem.weights[: problem.n_fit]
+    centre = np.average(T, axis=0, weights=weights) if centred else np.zeros(T.shape[1])
+    return centre, float(np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights)))
+
+
+def average_by_hand(problem: Problem, predict: Callable[[int, int], Any]) -> tuple[float, Any]:
+    """Mean loss and its parts, sample by sample; `predict(r, f)` is for the rows that judge in fold f of round r."""
+    parts, all_losses, all_weights = [], [], []
+    for r, fold in enumerate(problem.rounds):
+        losses = dict.fromkeys(fold.rows.tolist(), 0.0)
+        for f in range(fold.n_folds):
+            for row, prediction in zip(fold.validation(f).tolist(), predict(r, f), strict=True):
+                losses[row] = loss_by_hand(problem.loss, prediction, problem.targets[row])
+                all_losses.append(losses[row])
+                all_weights.append(problem.weights[row])
+        for first, last in pairwise(fold.parts):
+            rows = fold.rows[first:last].tolist()
+            total = sum(problem.weights[row] * losses[row] for row in rows)
+            parts.append(total / max(problem.weights[rows].sum(), 1e-300))
+    return float(np.average(all_losses, weights=all_weights)), np.array(parts)
+
+
+def largest_difference(
+    losses_by_hand: Callable[[Any, Any, Any], tuple[float, Any]],
+    scorer: Scorer,
+    selected: Any = SELECTED,
+    candidates: ColumnSets = CANDIDATES,
+) -> float:
+    """How far a scorer's losses are from those of its twin, `losses_by_hand(scorer, selected, new)`."""
+    losses = scorer.add_losses(selected, candidates)
+    worst = 0.0
+    for i in range(len(candidates)):
+        expected, parts = losses_by_hand(scorer, selected, candidates[i])
+        worst = max(worst, abs(losses.means[i] - expected) / expected)
+        difference = losses.weights * np.abs(losses.parts[i] - parts) / expected
+        worst = max(worst, float(difference.max()))
+    return worst
+
+
+def check_answers_depend_on_the_question_alone(bind: Callable[[Problem], Scorer]) -> None:
+    """Not on earlier questions, nor on the candidates beside one, to the bit."""
+    problem = make_case("outputs", cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
+    scorer = bind(problem)
+    expected = scorer.add_losses(SELECTED, CANDIDATES).parts
+    reverse = ColumnSets.of([CANDIDATES[i] for i in reversed(range(len(CANDIDATES)))])
+    other = bind(problem)
+    other.fit(np.array([0]))
+    other.add_losses(np.array([2]), ColumnSets.of([[1], [3]]))
+    np.testing.assert_array_equal(other.add_losses(SELECTED, reverse).parts[::-1], expected)
+    np.testing.assert_array_equal(other.add_losses(SELECTED, CANDIDATES).parts, expected)
+    copy = pickle.loads(pickle.dumps(scorer))
+    np.testing.assert_array_equal(copy.add_losses(SELECTED, CANDIDATES).parts, expected)
+    for i in range(len(CANDIDATES)):
+        alone = scorer.add_losses(SELECTED, ColumnSets.of([CANDIDATES[i]])).parts[0]
+        np.testing.assert_array_equal(alone, expected[i])

@@ -1,181 +1,41 @@
-"""Convolutional networks: batched losses against networks trained one by one, and what the networks see."""
+"""Convolutional networks: batched losses against networks trained one by one, and what they depend on."""
 
 from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
+from cnn_cases import (
+    CANDIDATES,
+    KINDS,
+    NOTHING,
+    SELECTED,
+    Factory,
+    bind,
+    dropping_channels,
+    images_by_hand,
+    initial_network,
+    make_case,
+    make_data,
+    normalised,
+    predict_plainly,
+    small,
+    smooth,
+    train_plainly,
+    with_output,
+)
 from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 from torch import Tensor, nn
 
-from ngp import NeuralGreedyPursuit
-from ngp.compute.training import Targets
-from ngp.groups import image_windows, make_groups
 from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.cnn import CNN, CNNScorer
-from ngp.predictors.networks import FINAL_STREAM, STEP_STREAM
-from ngp.problem import Problem, make_problem
+from ngp.predictors.cnn import CNNScorer
 
-SHAPE = (5, 6, 2)  # rows, cols, channels
-N_ROWS, N_COLUMNS = 22, 60
-NOTHING = np.zeros(0, dtype=np.intp)
-SELECTED = np.array([34, 7])
-CANDIDATES = ColumnSets.of([[0], [20, 21, 22, 23], [], [59], [12, 3]])
-Factory = Callable[[tuple[int, int, int], int], nn.Module]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slow on tensors this small
-    yield
-    torch.set_num_threads(before)
-
-
-# Networks: functions of this module, so that they can be pickled
-
-
-def with_output(image: tuple[int, int, int], n_outputs: int, *layers: nn.Module) -> nn.Module:
-    features = nn.Sequential(*layers, nn.Flatten())
-    n_features = features.eval()(torch.zeros(1, *image)).shape[1]
-    return nn.Sequential(*features, nn.Linear(n_features, n_outputs)).train()
-
-
-def small(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    return with_output(image, n_outputs, nn.Conv2d(image[0], 3, 3), nn.ReLU(), nn.MaxPool2d(2))
-
-
-def smooth(image: tuple[int, int, int], n_outputs: int) -> nn.Module:  # goes through vmap
-    return with_output(image, n_outputs, nn.Conv2d(image[0], 3, 3), nn.Tanh(), nn.AvgPool2d(2))
-
-
-def dropping(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    return with_output(image, n_outputs, nn.Conv2d(image[0], 3, 3), nn.ReLU(), nn.Dropout(0.4))
-
-
-def dropping_channels(image: tuple[int, int, int], n_outputs: int) -> nn.Module:  # goes through vmap
-    return with_output(image, n_outputs, nn.Conv2d(image[0], 3, 3), nn.ReLU(), nn.Dropout2d(0.4))
-
-
-def normalised(image: tuple[int, int, int], n_outputs: int) -> nn.Module:  # one copy after the other
-    return with_output(image, n_outputs, nn.Conv2d(image[0], 3, 3, bias=False), nn.BatchNorm2d(3), nn.ReLU())
-
-
-class Bare(nn.Module):
-    """Parameters in a list, and no layers."""
-
-    def __init__(self, image: tuple[int, int, int], n_outputs: int) -> None:
-        super().__init__()
-        self.weights = nn.ParameterList([0.1 * torch.randn(int(np.prod(image)), n_outputs)])
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x.flatten(1) @ self.weights[0]
-
-
-class NotANumber(nn.Module):
-    """Fails as soon as it sees one of some pixels."""
-
-    def __init__(self, image: tuple[int, int, int], n_outputs: int, pixels: tuple[int, ...] = (3,)) -> None:
-        super().__init__()
-        self.layers, self.pixels = small(image, n_outputs), list(pixels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        seen = (x.flatten(1)[:, self.pixels] != 0).any(dim=1, keepdim=True)
-        return torch.where(seen, torch.nan, self.layers(x))
-
-
-def make_data(kind: str, n_rows: int = N_ROWS, seed: int = 0) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(0, 255, size=(n_rows, N_COLUMNS)) * (rng.uniform(size=(n_rows, N_COLUMNS)) < 0.7)
-    signal = X[:, [0, 7, 21]] / 100 + 0.4 * rng.normal(size=(n_rows, 3))
-    y = {
-        "regression": 5 + 3 * signal[:, 0],
-        "outputs": 5 + 3 * signal,
-        "binary": np.where(signal[:, 0] > signal[:, 1], "yes", "no"),
-        "classes": np.array(["a", "b", "c"])[signal.argmax(axis=1)],
-    }[kind]
-    return X, y
-
-
-def make_case(
-    kind: str = "classes", cv: Any = 3, loss: str = "cross_entropy", weighted: bool = False, data: Any = None
-) -> Problem:
-    X, y = make_data(kind) if data is None else data
-    weights = np.random.default_rng(1).integers(0, 4, size=len(y)) / 2 if weighted else None
-    if isinstance(cv, str) and cv == "explicit":
-        cv = make_data(kind, n_rows=9, seed=2)
-    task = "regression" if kind in ("regression", "outputs") else "classification"
-    groups = make_groups(None, X.shape[1])
-    return make_problem(X, y, groups=groups, task=task, cv=cv, loss=loss, sample_weight=weights, random_state=3)
-
-
-def make_cnn(**settings: Any) -> CNN:
-    fast = {"network": small, "image_shape": SHAPE, "epochs": 2, "batch_size": 6, "learning_rate": 0.02}
-    return CNN(**{**fast, "refit_epochs": 3, **settings})
-
-
-def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> CNNScorer:
-    return make_cnn(**settings).bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype, device="cpu")
-
-
-# The plain twin
-
-
-def images_by_hand(problem: Problem, columns: Any, X: Any = None) -> Tensor:
-    """Images as torch has them, with nothing but the given pixels, and one scale for all of them."""
-    ever_train = sorted({int(row) for fold in problem.rounds for f in range(fold.n_folds) for row in fold.training(f)})
-    train, weights = problem.X[ever_train], problem.weights[ever_train]
-    varies = train[weights > 0].std(axis=0) > 0
-    scale = np.sqrt(np.average(train[:, varies] ** 2, axis=0, weights=weights).mean())
-    X = problem.X if X is None else X
-    rows, cols, channels = SHAPE
-    images = np.zeros((len(X), channels, rows, cols))
-    for column in columns:
-        row, col, channel = np.unravel_index(column, SHAPE)
-        images[:, channel, row, col] = X[:, column] / scale
-    return torch.from_numpy(images)
-
-
-def initial_network(scorer: CNNScorer, n_selected: int, draw: int) -> nn.Module:
-    rows, cols, channels = SHAPE
-    with torch.random.fork_rng():
-        torch.manual_seed(scorer.number(n_selected, draw))
-        return scorer.config.network((channels, rows, cols), scorer.problem.n_outputs).double()
-
-
-def train_plainly(
-    scorer: CNNScorer, network: nn.Module, images: Tensor, rows: Any, n_selected: int, draw: int, **plan: Any
-) -> None:
-    """Train one network on some rows; the gradients of the losses have tests of their own."""
-    config, problem = scorer.config, scorer.problem
-    mean, spread = scorer.target_scales
-    targets = Targets(torch.from_numpy((problem.targets - mean) / spread), problem.loss)
-    epochs, stream = plan.get("epochs", config.epochs), plan.get("stream", STEP_STREAM)
-    batches, shares = scorer.plan([rows], epochs, n_selected, draw, stream)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
-    falls = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / len(batches))
-    network.train()
-    for batch, share in zip(batches[:, 0], shares[:, 0], strict=True):
-        own, weights = torch.from_numpy(batch[share > 0]), torch.from_numpy(share[share > 0])
-        outputs = network(images[own])
-        optimizer.zero_grad()
-        outputs.backward(targets.gradients(outputs.detach(), own, weights))
-        optimizer.step()
-        falls.step()
-
-
-def predict_plainly(scorer: CNNScorer, network: nn.Module, images: Tensor) -> Any:
-    mean, spread = scorer.target_scales
-    with torch.no_grad():
-        outputs = Targets(torch.zeros(0), scorer.problem.loss).coded(network.eval()(images))
-    return outputs.numpy() * spread + mean
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 def losses_by_hand(scorer: CNNScorer, selected: Any, new: Any) -> Any:
@@ -248,16 +108,6 @@ def test_the_first_step_and_the_empty_image(warm_start: bool) -> None:
 
 
 # Answers depend on the question alone
-
-KINDS: dict[str, dict[str, Any]] = {
-    "small": {},
-    "through vmap": {"network": smooth},
-    "dropout": {"network": dropping},
-    "dropout through vmap": {"network": dropping_channels},
-    "running statistics": {"network": normalised},
-    "warm start": {"warm_start": True},
-    "warm start, dropout, draws": {"network": dropping, "warm_start": True, "n_draws": 2},
-}
 
 
 def assert_close(found: Any, expected: Any, dtype: str) -> None:
@@ -368,235 +218,3 @@ def test_the_scale_of_the_pixels_does_not_matter(scale: float) -> None:
     expected = bind(make_case()).add_losses(SELECTED, CANDIDATES).means
     found = bind(make_case(data=(scale * X, y))).add_losses(SELECTED, CANDIDATES).means
     np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-# The final predictor
-
-FINALS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "classes": ({}, {"n_draws": 2}),
-    "two classes": ({"kind": "binary"}, {"network": smooth}),
-    "regression, sample weights": ({"kind": "outputs", "loss": "squared_error", "weighted": True}, {}),
-    "explicit validation set": ({"cv": "explicit", "loss": "hinge"}, {"weight_decay": 0.1}),
-}
-
-
-@pytest.mark.parametrize("epochs", [1, 4])
-@pytest.mark.parametrize(("case", "settings"), FINALS.values(), ids=FINALS)
-def test_the_final_predictor_is_trained_on_all_rows_that_may_train(
-    case: dict[str, Any], settings: dict[str, Any], epochs: int
-) -> None:
-    scorer = bind(problem := make_case(**case), refit_epochs=epochs, **settings)
-    images = images_by_hand(problem, SELECTED)
-    rows, size = np.flatnonzero(problem.weights[:N_ROWS] > 0), len(SELECTED)
-    outputs = []
-    for draw in range(scorer.config.n_draws):
-        network = initial_network(scorer, size, draw)
-        train_plainly(scorer, network, images, rows, size, draw, epochs=epochs, stream=FINAL_STREAM)
-        outputs.append(predict_plainly(scorer, network, images))
-    found = scorer.fit(SELECTED).predict(problem.X)
-    np.testing.assert_allclose(found, np.mean(outputs, axis=0), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("settings", KINDS.values(), ids=KINDS)
-def test_pixels_that_are_not_selected_have_no_influence(settings: dict[str, Any]) -> None:
-    predictor = bind(make_case(), "float32", **settings).fit(SELECTED)
-    X = make_data("classes", seed=4)[0]
-    expected = predictor.predict(X)
-    assert expected.std(axis=0).min() > 0
-    others = np.setdiff1d(np.arange(N_COLUMNS), SELECTED)
-    for value in (0.0, 1e6, np.nan):
-        changed = X.copy()
-        changed[:, others] = value
-        np.testing.assert_array_equal(predictor.predict(changed), expected)
-    changed = X.copy()
-    changed[:, SELECTED] += 100
-    assert (predictor.predict(changed) != expected).any()
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(predictor)).predict(X), expected)
-
-
-def test_the_final_network_has_the_statistics_of_its_training() -> None:
-    module = bind(make_case(), network=normalised).fit(SELECTED).modules[0]
-    assert not module.training
-    statistics = module[1]
-    assert (statistics.running_mean != 0).all()
-    assert int(statistics.num_batches_tracked) == 3 * -(-N_ROWS // 6)  # epochs of four batches
-
-
-@pytest.mark.parametrize("kind", ["binary", "classes"])
-def test_cross_entropy_predicts_probabilities(kind: str) -> None:
-    problem = make_case(kind)
-    found = bind(problem, "float32", epochs=10).fit(np.arange(12)).predict(problem.X)
-    assert found.min() >= 0
-    assert found.max() <= 1
-    if kind == "classes":
-        np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["regression", "binary", "classes"])
-def test_an_easy_problem_is_solved(kind: str) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(320, 36))
-    brightness = X[:, [14, 15, 20, 21]].sum(axis=1)  # a window of two by two
-    level = np.digitize(brightness, np.quantile(brightness, [1 / 3, 2 / 3] if kind == "classes" else [0.5]))
-    y = brightness if kind == "regression" else np.array(["dark", "grey", "light"])[level]
-    predictor = make_cnn(network=smooth, image_shape=None, epochs=20, refit_epochs=20, batch_size=16)
-    groups = image_windows((6, 6), 2)
-    selector = NeuralGreedyPursuit(
-        predictor, groups=groups, n_features_to_select=1, cv=0.3, random_state=0, device="cpu"
-    ).fit(X[:120], y[:120])
-    assert np.flatnonzero(selector.support_).tolist() == [14, 15, 20, 21]
-    assert selector.score(X[120:], y[120:]) > {"regression": 0.8, "binary": 0.8, "classes": 0.7}[kind]
-
-
-# Networks of the user's own
-
-OWN: dict[str, Factory] = {"parameters in a list": Bare, "through vmap": smooth, "running statistics": normalised}
-
-
-@pytest.mark.parametrize("network", OWN.values(), ids=OWN)
-def test_networks_of_ones_own_select_and_predict(network: Factory) -> None:
-    X, y = make_data("classes")
-    predictor = make_cnn(network=network)
-    selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0).fit(X, y)
-    assert len(selector.order_) == 2
-    assert set(selector.predict(X)) <= set(y)
-
-
-def test_the_factory_gets_the_shape_of_the_image_as_torch_has_it() -> None:
-    asked = []
-
-    def noting(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-        asked.append((image, n_outputs))
-        return small(image, n_outputs)
-
-    bind(make_case(), network=noting)
-    bind(make_case("outputs", loss="squared_error"), network=noting, image_shape=[10, 6])
-    assert set(asked) == {((2, 5, 6), 3), ((1, 10, 6), 3)}
-
-
-def test_a_square_image_needs_no_shape() -> None:
-    data = np.random.default_rng(0).normal(size=(20, 25)), np.arange(20) % 2
-    assert bind(make_case(data=data), image_shape=None).shape == (5, 5, 1)
-
-
-# What goes wrong
-
-
-def returning(outputs: Callable[[Tensor], Any]) -> Factory:
-    class Wrong(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = nn.Linear(1, 1)
-
-        def forward(self, x: Tensor) -> Any:
-            return outputs(x)
-
-    return lambda image, n_outputs: Wrong()
-
-
-WRONG_NETWORKS = {
-    "number of outputs": (returning(lambda x: x.flatten(1)[:, :4]), r"network returned \(2, 4\) for images of shape"),
-    "images": (returning(lambda x: x), r"network returned \(2, 2, 5, 6\) .*\(2, 2, 5, 6\): it must return \(2, 3\)"),
-    "one number": (returning(lambda x: x.sum()), r"network returned \(\) .* one row of outputs for each image"),
-    "a tuple": (returning(lambda x: (x, x)), r"network returned tuple for images .*: it must return \(2, 3\)"),
-    "an array": (returning(lambda x: x.numpy()), "network returned ndarray for images"),
-    "nothing": (returning(lambda x: None), "network returned NoneType for images"),
-    "no network": (lambda image, n_outputs: "network", "network"),
-}
-
-
-@pytest.mark.parametrize(("network", "message"), WRONG_NETWORKS.values(), ids=WRONG_NETWORKS)
-def test_a_network_that_returns_something_else(network: Factory, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
-        bind(make_case(), network=network)
-
-
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        (None, "image_shape=None, and X with 60 columns is no square image: give image_shape"),
-        (
-            (7, 8),
-            r"image_shape=\(7, 8\) has 56 pixels, and X has 60 columns: give the shape of the images whose pixels",
-        ),
-        ([5, 6, 3], r"image_shape=\(5, 6, 3\) has 90 pixels, and X has 60 columns"),
-        ((60,), r"image_shape=\(60,\) must be \(rows, cols\) or \(rows, cols, channels\)"),
-        ((1, 5, 6, 2), r"image_shape=\(1, 5, 6, 2\) must be \(rows, cols\)"),
-        ((-5, -6, 2), r"image_shape=\(-5, -6, 2\) must be"),
-        ((0, 60), r"image_shape=\(0, 60\) must be"),
-        ((7.5, 8), r"image_shape=\(7.5, 8\) must be"),
-        (("5", "12"), r"image_shape=\('5', '12'\) must be"),
-        (60, "The 'image_shape' parameter of CNN must be"),
-        ("5x12", "The 'image_shape' parameter of CNN must be"),
-    ],
-)
-def test_a_shape_that_does_not_fit(shape: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        bind(make_case(), image_shape=shape)
-
-
-@pytest.mark.parametrize("side", [2, 7])
-def test_an_image_that_is_too_small_for_the_network(side: int) -> None:
-    data = np.random.default_rng(0).normal(size=(20, side * side)), np.arange(20) % 2
-    message = f"image_shape: images of {side} x {side} pixels are too small for this network: give larger ones, or a"
-    with pytest.raises(ValueError, match=message):
-        bind(make_case(data=data), network="paper", image_shape=(side, side))
-
-
-def test_a_candidate_whose_network_fails_loses() -> None:
-    X, y = make_data("classes")
-    scorer = bind(make_case(), network=NotANumber, image_shape=(6, 10))
-    losses = scorer.add_losses(SELECTED, ColumnSets.of([[2], [3], [4, 3], []])).means
-    assert np.isnan(losses).tolist() == [False, True, True, False]
-    predictor = make_cnn(network=NotANumber, image_shape=(6, 10))
-    selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0)
-    with pytest.warns(UserWarning, match="^1 candidates have a loss that is no finite number: they lose"):
-        selector.fit(X, y)
-    assert 3 not in selector.order_
-    assert np.isnan(selector.path_[1].losses[3])
-    assert np.isfinite([step.loss for step in selector.path_]).all()
-    assert np.isfinite(selector.predict_proba(X)).all()
-
-
-def always_nan(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    return NotANumber(image, n_outputs, tuple(range(N_COLUMNS)))
-
-
-@pytest.mark.filterwarnings("ignore:Nothing was selected")
-@pytest.mark.parametrize("settings", [{"network": always_nan}, {"learning_rate": 1e30}])
-def test_a_pursuit_in_which_every_candidate_fails_ends(settings: dict[str, Any]) -> None:
-    X, y = make_data("regression")
-    predictor = make_cnn(**{"image_shape": (6, 10), **settings})
-    selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0)
-    message = "Step 1 ends the pursuit: the loss of every candidate is NaN or infinite"
-    with np.errstate(all="ignore"), pytest.warns(UserWarning, match=message):
-        selector.fit(X, y)
-    assert len(selector.order_) == 0
-    np.testing.assert_allclose(selector.predict(X), y.mean())
-
-
-BAD_SETTINGS = {
-    "network": "resnet", "epochs": 0, "batch_size": 0, "learning_rate": 0.0, "weight_decay": -1.0, "n_draws": 0,
-    "warm_start": "yes", "refit_epochs": 0, "device": "gpu",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS.items())
-def test_bad_settings_are_named(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"The '{name}' parameter of CNN must be"):
-        bind(make_case(), **{name: value})
-
-
-def test_a_device_that_is_not_there() -> None:
-    if torch.cuda.is_available():
-        pytest.skip("there is one")
-    for own, common in [("cuda", "auto"), ("auto", "cuda")]:
-        with pytest.raises(ValueError, match=r"device='cuda' isn't available here .*: use device='cpu' or 'auto'"):
-            make_cnn(device=own).bind(make_case(), random_state=0, device=common)
-
-
-def test_the_configuration_is_cloned_and_pickled() -> None:
-    config = make_cnn(n_draws=3, warm_start=True)
-    assert clone(config).get_params() == config.get_params()
-    assert pickle.loads(pickle.dumps(config)).get_params() == config.get_params()
-    assert config.classification_loss == "cross_entropy"

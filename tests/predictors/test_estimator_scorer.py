@@ -1,35 +1,34 @@
-"""scikit-learn estimators: losses against the plainest loop and against scikit-learn's own cross-validation."""
+"""scikit-learn estimators: losses, and what estimators are given, against the plainest loop of clones."""
 
 from __future__ import annotations
 
-import pickle
-import re
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from estimator_cases import (
+    CANDIDATES,
+    N_COLUMNS,
+    N_ROWS,
+    NOTHING,
+    ROW_ORDER,
+    SELECTED,
+    bind,
+    check,
+    coded_by_hand,
+    make_case,
+    make_data,
+)
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge, RidgeClassifier, SGDRegressor
-from sklearn.metrics import make_scorer, mean_absolute_error
-from sklearn.model_selection import (
-    KFold,
-    RepeatedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    TimeSeriesSplit,
-    cross_val_score,
-)
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -37,101 +36,12 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from ngp.groups import make_groups
 from ngp.losses import LOSSES
-from ngp.predictors import estimator as module
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.estimator import EstimatorPredictor, EstimatorScorer
-from ngp.problem import Problem, make_problem
-from ngp.pursuit import pursue
-from ngp.search import Search
-from ngp.stopping import MaxFeatures
-
-N_ROWS, N_COLUMNS = 48, 7
-NOTHING = np.zeros(0, dtype=np.intp)
-SELECTED = np.array([4, 1])
-CANDIDATES = ColumnSets.of([[0], [2], [3, 5], [], [6], [6, 2, 0]])
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_blas_thread() -> Iterator[None]:
-    with threadpool_limits(1):  # more are slow on matrices this small
-        yield
-
-
-def make_data(kind: str, n_rows: int = N_ROWS, seed: int = 0) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_rows, N_COLUMNS)) * rng.uniform(0.5, 3, size=N_COLUMNS) + rng.normal(size=N_COLUMNS)
-    signal = X[:, [0, 1, 6]] @ np.random.default_rng(9).normal(size=(3, 3)) + 0.8 * rng.normal(size=(n_rows, 3))
-    y = {
-        "regression": 5 + 3 * signal[:, 0],
-        "outputs": 5 + 3 * signal,
-        "binary": np.where(signal[:, 0] > 0, "yes", "no"),
-        "classes": np.array(["a", "b", "c"])[signal.argmax(axis=1)],
-    }[kind]
-    return X, y
-
-
-def make_case(kind: str = "regression", cv: Any = 3, weighted: bool = False, **options: Any) -> Problem:
-    X, y = make_data(kind)
-    if weighted:
-        options["sample_weight"] = np.random.default_rng(1).integers(0, 4, size=len(y)) / 2
-    if isinstance(cv, str) and cv == "explicit":
-        cv = make_data(kind, n_rows=20, seed=2)
-    task = "regression" if kind in ("regression", "outputs") else "classification"
-    return make_problem(X, y, groups=make_groups(None, N_COLUMNS), task=task, cv=cv, random_state=3, **options)
-
-
-def bind(estimator: Any, problem: Problem, n_jobs: int | None = None, seed: int = 11) -> EstimatorScorer:
-    return EstimatorPredictor(estimator).bind(problem, random_state=seed, n_jobs=n_jobs)
-
-
-def coded_by_hand(fitted: Any, X: Any, classes: Any) -> list[list[float]]:
-    """Predictions of coded targets, sample by sample."""
-    if classes is None:
-        return [list(np.atleast_1d(row)) for row in fitted.predict(X)]
-    coded = []
-    for row in X:
-        if hasattr(fitted, "predict_proba"):
-            likely = dict(zip(fitted.classes_, fitted.predict_proba(row[None])[0], strict=True))
-        else:
-            likely = {fitted.predict(row[None])[0]: 1.0}
-        values = [likely.get(label, 0.0) for label in classes]
-        coded.append(values[1:] if len(classes) == 2 else values)
-    return coded
-
-
-def parts_by_hand(estimator: Any, problem: Problem, columns: list[int], fit_weights: str = "") -> Any:
-    """Mean loss in every part of the validation for one set of columns."""
-    classes, parts = problem.classes, []
-    for fold in problem.rounds:
-        losses = np.zeros(len(fold.rows))
-        for f in range(fold.n_folds):
-            train = [row for row in sorted(fold.training(f)) if problem.weights[row] > 0]
-            y = problem.targets if problem.n_outputs > 1 else problem.targets[:, 0]
-            if classes is not None:
-                y = np.array([classes[int(np.argmax(t)) if t.ndim else int(t)] for t in y])
-            weights = {fit_weights: problem.weights[train]} if fit_weights else {}
-            fitted = clone(estimator).fit(problem.X[train][:, columns], y[train], **weights)
-            start, end = fold.segments[f + 1 : f + 3]
-            rows = fold.rows[start:end]
-            predictions = np.array(coded_by_hand(fitted, problem.X[rows][:, columns], classes))
-            losses[start:end] = LOSSES[problem.loss](predictions, problem.targets[rows])
-        for first, last in pairwise(fold.parts):
-            weights = problem.weights[fold.rows[first:last]]
-            parts.append(weights @ losses[first:last] / max(weights.sum(), 1e-300))
-    return np.array(parts)
-
-
-def check(estimator: Any, problem: Problem, fit_weights: str = "", candidates: ColumnSets = CANDIDATES) -> None:
-    losses = bind(estimator, problem).add_losses(SELECTED, candidates)
-    for i in range(len(candidates)):
-        expected = parts_by_hand(estimator, problem, [*SELECTED, *candidates[i]], fit_weights)
-        np.testing.assert_allclose(losses.parts[i], expected, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(losses.weights, problem.part_weights)
-
+from ngp.predictors.estimator import EstimatorPredictor
+from ngp.problem import make_problem
 
 # --- Losses of predictions
 
@@ -154,7 +64,6 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "leave-one-out, classes": (GaussianNB(), {"kind": "classes", "cv": "loo", "loss": "cross_entropy"}),
     "explicit, classes": (KNeighborsClassifier(), {"kind": "classes", "cv": "explicit"}),
 }
-ROW_ORDER = SGDRegressor(random_state=0, max_iter=5, tol=None, eta0=1e-3)
 
 
 @pytest.mark.parametrize(("estimator", "case"), CASES.values(), ids=CASES)
@@ -190,6 +99,14 @@ def test_predictions_that_are_no_numbers_make_losses_that_are_none() -> None:
 def test_a_label_that_nobody_knows_counts_for_no_class() -> None:
     losses = bind(KMeans(2, n_init=1), make_case("classes")).add_losses(SELECTED, CANDIDATES)
     np.testing.assert_allclose(losses.parts, 1 / 3)
+
+
+def test_gradient_boosting_runs() -> None:
+    problem = make_case()
+    means = bind(HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=3), problem).add_losses(
+        SELECTED, CANDIDATES
+    )
+    assert np.isfinite(means.means).all()
 
 
 # --- What estimators are given
@@ -270,6 +187,41 @@ def test_a_single_output_is_a_vector(kind: str, shape: tuple[int, ...], seen: li
     assert {targets.shape for _, targets, _ in seen} == {shape}
 
 
+# --- Sample weights
+
+
+def test_weights_are_those_of_fit() -> None:
+    check(KernelRidge(), make_case(weighted=True), "sample_weight")
+    check(GaussianNB(), make_case("classes", weighted=True, cv="loo"), "sample_weight")
+    check(make_pipeline(MinMaxScaler(), SVR()), make_case(weighted=True), "svr__sample_weight")
+    nested = Pipeline([("a", MinMaxScaler()), ("b", make_pipeline(MinMaxScaler(), SVR()))])
+    check(nested, make_case(weighted=True), "b__svr__sample_weight")
+
+
+def test_rows_of_weight_zero_do_not_train(seen: list[Any]) -> None:
+    problem = make_case(weighted=True)
+    bind(SpyRegressor(), problem).add_losses(SELECTED, CANDIDATES)
+    bind(SpyRegressor(), problem).fit(SELECTED)
+    assert (problem.weights == 0).sum() > 5
+    assert len(seen[-1][1]) == (problem.weights > 0).sum()
+    for _, _, weights in seen:
+        assert (weights > 0).all()
+
+
+def test_weights_of_zero_and_one_leave_rows_out() -> None:
+    weights = np.random.default_rng(0).integers(0, 2, size=N_ROWS)
+    check(KNeighborsRegressor(3), make_case(sample_weight=weights))
+    check(KNeighborsRegressor(3), make_case(sample_weight=np.ones(N_ROWS)))
+
+
+def test_a_fold_without_weight_judges_nothing() -> None:
+    problem = make_case(cv=KFold(4), sample_weight=np.where(np.arange(N_ROWS) < 12, 0.0, 1.0))
+    losses = bind(SVR(), problem).add_losses(SELECTED, CANDIDATES)
+    assert losses.weights[losses.weights > 0].sum() == pytest.approx(1)
+    assert (losses.parts[:, losses.weights == 0] == 0).all()
+    check(SVR(), problem)
+
+
 # --- The user's object
 
 
@@ -319,6 +271,33 @@ def test_classes_without_probabilities_have_a_fair_start(kind: str) -> None:
     assert losses.means[0] < problem.constant_losses() @ problem.part_weights
 
 
+def test_pandas_is_not_needed() -> None:
+    program = """
+import sys
+
+class NoPandas:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "pandas":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoPandas())
+import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from ngp.groups import make_groups
+from ngp.predictors.base import ColumnSets
+from ngp.predictors.estimator import EstimatorPredictor
+from ngp.problem import make_problem
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+problem = make_problem(X, X[:, 0] > 0, groups=make_groups(None, 3))
+scorer = EstimatorPredictor(make_pipeline(StandardScaler(), SVC())).bind(problem, random_state=0)
+scorer.add_losses(np.arange(1), ColumnSets.of([[1], [2]]))
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 # --- One seed, one answer
 
 
@@ -352,231 +331,6 @@ def test_a_given_random_state_stays() -> None:
     assert len({each["two__random_state"] for each in seeds}) == 3
 
 
-# --- Tasks side by side
-
-
-@pytest.mark.parametrize("scoring", [None, "accuracy"])
-def test_the_same_bits_for_every_chunk_size(scoring: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = make_case("classes", weighted=True, scoring=scoring)
-    expected = bind(LogisticRegression(), problem).add_losses(SELECTED, CANDIDATES).parts
-    for numbers in (1, 2**9, 2**30):
-        monkeypatch.setattr(module, "CHUNK_NUMBERS", numbers)
-        parts = bind(LogisticRegression(), problem).add_losses(SELECTED, CANDIDATES).parts
-        np.testing.assert_array_equal(parts, expected)
-
-
-@pytest.mark.parametrize(
-    "estimator", [make_pipeline(StandardScaler(), SVR()), RandomForestRegressor(3), Ridge()], ids=str
-)
-def test_the_same_picks_for_every_number_of_jobs_and_backend(estimator: Any) -> None:
-    problem = make_case()
-
-    def picks(n_jobs: int | None) -> tuple[list[int], list[float]]:
-        path = pursue(Search(problem, bind(estimator, problem, n_jobs)), MaxFeatures(3), fixed=NOTHING)
-        return path.columns.tolist(), [step.loss for step in path.steps]
-
-    expected = picks(None)
-    assert picks(1) == expected
-    assert picks(2) == expected
-    for backend in ("threading", "loky"):
-        with parallel_config(backend=backend, n_jobs=2):
-            assert picks(None) == expected
-
-
-def test_tasks_get_the_columns_they_need() -> None:
-    columns, sets = module._chunk(SELECTED, CANDIDATES, 1, 4)
-    assert columns.tolist() == [4, 1, 2, 3, 5]
-    assert [columns[each].tolist() for each in sets] == [[4, 1, 2], [4, 1, 3, 5], [4, 1]]
-
-
-def test_answers_depend_on_the_question_alone() -> None:
-    scorer = bind(RandomForestRegressor(3), make_case("outputs"))
-    expected = scorer.add_losses(SELECTED, CANDIDATES).parts
-    scorer.fit(np.array([0]))
-    copy = pickle.loads(pickle.dumps(scorer))
-    for i in reversed(range(len(CANDIDATES))):
-        alone = copy.add_losses(SELECTED, ColumnSets.of([CANDIDATES[i]])).parts[0]
-        np.testing.assert_array_equal(alone, expected[i])
-    joined = ColumnSets.of([np.concatenate([SELECTED, CANDIDATES[i]]) for i in range(len(CANDIDATES))])
-    np.testing.assert_array_equal(scorer.add_losses(NOTHING, joined).parts, expected)
-
-
-def test_gradient_boosting_runs() -> None:
-    problem = make_case()
-    means = bind(HistGradientBoostingRegressor(max_iter=5, min_samples_leaf=3), problem).add_losses(
-        SELECTED, CANDIDATES
-    )
-    assert np.isfinite(means.means).all()
-
-
-def test_pandas_is_not_needed() -> None:
-    program = """
-import sys
-
-class NoPandas:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "pandas":
-            raise ModuleNotFoundError(name)
-
-sys.meta_path.insert(0, NoPandas())
-import numpy as np
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
-from ngp.groups import make_groups
-from ngp.predictors.base import ColumnSets
-from ngp.predictors.estimator import EstimatorPredictor
-from ngp.problem import make_problem
-
-X = np.random.default_rng(0).normal(size=(20, 3))
-problem = make_problem(X, X[:, 0] > 0, groups=make_groups(None, 3))
-scorer = EstimatorPredictor(make_pipeline(StandardScaler(), SVC())).bind(problem, random_state=0)
-scorer.add_losses(np.arange(1), ColumnSets.of([[1], [2]]))
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
-# --- Sample weights
-
-
-def test_weights_are_those_of_fit() -> None:
-    check(KernelRidge(), make_case(weighted=True), "sample_weight")
-    check(GaussianNB(), make_case("classes", weighted=True, cv="loo"), "sample_weight")
-    check(make_pipeline(MinMaxScaler(), SVR()), make_case(weighted=True), "svr__sample_weight")
-    nested = Pipeline([("a", MinMaxScaler()), ("b", make_pipeline(MinMaxScaler(), SVR()))])
-    check(nested, make_case(weighted=True), "b__svr__sample_weight")
-
-
-def test_rows_of_weight_zero_do_not_train(seen: list[Any]) -> None:
-    problem = make_case(weighted=True)
-    bind(SpyRegressor(), problem).add_losses(SELECTED, CANDIDATES)
-    bind(SpyRegressor(), problem).fit(SELECTED)
-    assert (problem.weights == 0).sum() > 5
-    assert len(seen[-1][1]) == (problem.weights > 0).sum()
-    for _, _, weights in seen:
-        assert (weights > 0).all()
-
-
-def test_weights_of_zero_and_one_leave_rows_out() -> None:
-    weights = np.random.default_rng(0).integers(0, 2, size=N_ROWS)
-    check(KNeighborsRegressor(3), make_case(sample_weight=weights))
-    check(KNeighborsRegressor(3), make_case(sample_weight=np.ones(N_ROWS)))
-
-
-def test_a_fold_without_weight_judges_nothing() -> None:
-    problem = make_case(cv=KFold(4), sample_weight=np.where(np.arange(N_ROWS) < 12, 0.0, 1.0))
-    losses = bind(SVR(), problem).add_losses(SELECTED, CANDIDATES)
-    assert losses.weights[losses.weights > 0].sum() == pytest.approx(1)
-    assert (losses.parts[:, losses.weights == 0] == 0).all()
-    check(SVR(), problem)
-
-
-# --- Warnings and errors
-
-
-@pytest.mark.parametrize("backend", [None, "threading", "loky"])
-def test_each_warning_comes_once(backend: str | None) -> None:
-    scorer = bind(Lasso(1e-9, max_iter=2), make_case("regression"))
-
-    def messages() -> list[str]:
-        with warnings.catch_warnings(record=True) as log:
-            warnings.simplefilter("always")
-            scorer.add_losses(SELECTED, CANDIDATES)
-        return [str(warning.message) for warning in log if warning.category is ConvergenceWarning]
-
-    if backend is None:
-        found = messages()
-    else:
-        with parallel_config(backend=backend, n_jobs=2):
-            found = messages()
-    assert len(found) == 1  # though the duality gap in the text differs from fit to fit
-    assert "Duality gap" in found[0]
-
-
-def test_filters_decide_on_warnings() -> None:
-    scorer = bind(Lasso(1e-9, max_iter=2), make_case())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ConvergenceWarning):
-            scorer.add_losses(SELECTED, CANDIDATES)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        scorer.add_losses(SELECTED, CANDIDATES)
-
-
-class Broken(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    def fit(self, X: Any, y: Any) -> Broken:
-        if X.shape[1] >= 4:
-            raise ArithmeticError("too many columns")
-        return self
-
-    def predict(self, X: Any) -> Any:
-        if X.shape[1] == 1:
-            raise ArithmeticError("too few columns")
-        return np.zeros(len(X))
-
-
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_errors_say_on_which_columns(n_jobs: int | None) -> None:
-    scorer = bind(Broken(), make_case(), n_jobs)
-    with pytest.raises(ArithmeticError, match="too many columns") as caught:
-        scorer.add_losses(SELECTED, CANDIDATES)
-    # Two candidates have too many columns; with several workers either may be the first to fail.
-    columns = ["4, 1, 3, 5"] if n_jobs is None else ["4, 1, 3, 5", "4, 1, 6, 2, 0"]
-    [note] = caught.value.__notes__
-    assert note in [f"This happened to Broken on the columns {each} of X." for each in columns]
-    with pytest.raises(ArithmeticError, match="too few columns") as caught:
-        scorer.add_losses(NOTHING, ColumnSets.of([[6]]))
-    assert caught.value.__notes__ == ["This happened to Broken on the columns 6 of X."]
-
-
-def test_errors_of_scorers_and_of_the_final_fit_say_so_too() -> None:
-    with pytest.raises(ArithmeticError) as caught:
-        bind(Broken(), make_case(scoring="r2")).add_losses(NOTHING, ColumnSets.of([[6]]))
-    assert "on the columns 6 of X" in caught.value.__notes__[0]
-    wide = np.zeros((6, 12))
-    problem = make_problem(wide, np.arange(6.0), groups=make_groups(None, 12), cv=2)
-    with pytest.raises(ArithmeticError) as caught:
-        bind(Broken(), problem).fit(np.arange(12))
-    assert "on the columns 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … of X" in caught.value.__notes__[0]
-
-
-@pytest.mark.parametrize(
-    ("estimator", "case", "device", "message"),
-    [
-        (SVC(), {"kind": "classes"}, "cuda", "device='cuda' can't run SVC: use device='cpu' or 'auto'."),
-        (
-            SVC(),
-            {},
-            "auto",
-            "predictor=SVC is a classifier, and y holds quantities: "
-            "give a regressor, or task='classification' if y holds classes.",
-        ),
-        (
-            make_pipeline(MinMaxScaler(), SVR()),
-            {"kind": "binary"},
-            "cpu",
-            "predictor=Pipeline is a regressor, and y holds classes: "
-            "give a classifier, or task='regression' if y holds quantities.",
-        ),
-        (
-            KNeighborsRegressor(),
-            {"weighted": True},
-            "auto",
-            "sample_weight can't be used by KNeighborsRegressor, whose fit takes none: leave it out, or give another",
-        ),
-        (
-            make_pipeline(MinMaxScaler(), KNeighborsRegressor()),
-            {"weighted": True},
-            "auto",
-            "sample_weight can't be used by Pipeline, whose fit takes none",
-        ),
-    ],
-)
-def test_mistakes(estimator: Any, case: dict[str, Any], device: str, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        EstimatorPredictor(estimator).bind(make_case(**case), random_state=0, device=device)
-
-
 # --- The final predictor
 
 
@@ -593,99 +347,3 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(estimator: An
     unread = X.copy()
     unread[:, np.setdiff1d(np.arange(N_COLUMNS), SELECTED)] = np.nan
     np.testing.assert_array_equal(predictor.predict(unread), predictor.predict(X))
-
-
-# --- Scorers
-
-
-def largest_error_score(estimator: Any, X: Any, y: Any) -> float:
-    return float(1 - np.abs(estimator.predict(X) - y).max())
-
-
-SCORED: list[tuple[Any, str, Any, Any]] = [
-    (SVC(), "classes", "accuracy", StratifiedKFold(4)),
-    (SVC(), "binary", "roc_auc", StratifiedKFold(3, shuffle=True, random_state=0)),
-    (GaussianNB(), "classes", "neg_log_loss", KFold(4)),
-    (GaussianNB(), "classes", "f1_macro", StratifiedKFold(3)),
-    (SVR(), "regression", "r2", RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)),
-    (KNeighborsRegressor(), "regression", "neg_mean_absolute_error", ShuffleSplit(4, random_state=0)),
-    (Ridge(), "outputs", "r2", KFold(3)),
-    (make_pipeline(StandardScaler(), SVR()), "regression", make_scorer(mean_absolute_error), TimeSeriesSplit(3)),
-    (SVR(), "regression", largest_error_score, KFold(3)),
-    (ROW_ORDER, "regression", "r2", KFold(3, shuffle=True, random_state=0)),
-]
-
-
-@pytest.mark.parametrize(
-    ("estimator", "kind", "scoring", "cv"), SCORED, ids=lambda value: getattr(value, "__name__", str(value)[:30])
-)
-def test_scores_are_those_of_cross_val_score(estimator: Any, kind: str, scoring: Any, cv: Any) -> None:
-    X, y = make_data(kind)
-    losses = bind(estimator, make_case(kind, cv=cv, scoring=scoring)).add_losses(SELECTED, CANDIDATES)
-    best = 0.0 if isinstance(scoring, str) and scoring.startswith("neg_") else 1.0
-    for i in range(len(CANDIDATES)):
-        scores = cross_val_score(estimator, X[:, [*SELECTED, *CANDIDATES[i]]], y, scoring=scoring, cv=cv)
-        np.testing.assert_allclose(losses.parts[i], best - scores, rtol=1e-12)
-        assert losses.means[i] == pytest.approx(best - scores.mean())
-
-
-@pytest.mark.parametrize(
-    ("estimator", "kind", "scoring"),
-    [
-        (SVR(), "regression", "r2"),
-        (make_pipeline(StandardScaler(), KNeighborsRegressor()), "outputs", "neg_root_mean_squared_error"),
-        (GaussianNB(), "classes", "neg_log_loss"),
-        (SVC(), "binary", "roc_auc"),
-    ],
-    ids=str,
-)
-def test_picks_are_those_of_scikit_learns_forward_selection(estimator: Any, kind: str, scoring: str) -> None:
-    X, y = make_data(kind)
-    cv = KFold(4, shuffle=True, random_state=1)
-    problem = make_case(kind, cv=cv, scoring=scoring)
-    path = pursue(Search(problem, bind(estimator, problem)), MaxFeatures(4), fixed=NOTHING)
-    for number in range(1, 5):
-        theirs = SequentialFeatureSelector(estimator, n_features_to_select=number, scoring=scoring, cv=cv).fit(X, y)
-        assert set(path.columns[:number]) == set(theirs.get_support(indices=True))
-
-
-def test_picks_by_accuracy_are_those_of_scikit_learn() -> None:
-    X, y = make_data("classes", n_rows=300)
-    cv = KFold(4)
-    problem = make_problem(X, y, groups=make_groups(None, N_COLUMNS), cv=cv, scoring="accuracy")
-    path = pursue(Search(problem, bind(SVC(), problem)), MaxFeatures(3), fixed=NOTHING)
-    for number in range(1, 4):
-        theirs = SequentialFeatureSelector(SVC(), n_features_to_select=number, scoring="accuracy", cv=cv).fit(X, y)
-        assert set(path.columns[:number]) == set(theirs.get_support(indices=True))
-
-
-def test_scores_are_weighted() -> None:
-    problem = make_case("classes", weighted=True, cv=KFold(3), scoring="accuracy")
-    losses = bind(GaussianNB(), problem).add_losses(SELECTED, CANDIDATES)
-    X, y = make_data("classes")
-    for part, (train, test) in enumerate(KFold(3).split(X)):
-        weights = problem.weights
-        fitted = GaussianNB().fit(X[train][:, SELECTED], y[train], weights[train])
-        hits = fitted.predict(X[test][:, SELECTED]) == y[test]
-        assert losses.parts[3, part] == pytest.approx(1 - np.average(hits, weights=weights[test]))
-
-
-def test_zero_weights_need_no_scorer_that_takes_weights() -> None:
-    weights = np.arange(N_ROWS) % 3 > 0
-    losses = bind(SVR(), make_case(cv=KFold(3), scoring="neg_max_error", sample_weight=weights))
-    X, y = make_data("regression")
-    cv = KFold(3).split(X)
-    scores = cross_val_score(
-        SVR(),
-        X[:, SELECTED],
-        y,
-        scoring="neg_max_error",
-        cv=[(train[weights[train]], test[weights[test]]) for train, test in cv],
-    )
-    np.testing.assert_allclose(losses.add_losses(SELECTED, CANDIDATES).parts[3], -scores)
-
-
-def test_scorers_travel_to_other_processes() -> None:
-    problem = make_case(scoring=lambda estimator, X, y: -abs(estimator.predict(X) - y).mean())
-    expected = bind(SVR(), problem).add_losses(SELECTED, CANDIDATES).parts
-    np.testing.assert_array_equal(bind(SVR(), problem, n_jobs=2).add_losses(SELECTED, CANDIDATES).parts, expected)

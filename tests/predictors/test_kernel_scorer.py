@@ -2,152 +2,32 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from joblib import parallel_config
-from scorer_cases import CANDIDATES, N_COLUMNS, SELECTED, loss_by_hand, make_case, make_data
+from kernel_cases import NOTHING, PRECISIONS, bind, difference_from_twin
+from scorer_cases import (
+    CANDIDATES,
+    N_COLUMNS,
+    SELECTED,
+    check_answers_depend_on_the_question_alone,
+    make_case,
+    make_data,
+)
 from scorer_cases import PROBLEMS as SHARED_PROBLEMS
-from sklearn.base import clone
-from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
-from threadpoolctl import threadpool_limits
+from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from ngp import NeuralGreedyPursuit
-from ngp.compute import algebra
-from ngp.compute.algebra import NumpyAlgebra, TorchAlgebra, jitter
+from ngp.compute.algebra import NumpyAlgebra, TorchAlgebra
 from ngp.datasets import make_artificial
 from ngp.groups import make_groups
-from ngp.predictors import ColumnSets, kernel, kernel_predictor
-from ngp.predictors.kernel import Kernel, KernelScorer
-from ngp.problem import Problem, make_problem
-
-NOTHING = np.zeros(0, np.intp)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_blas_thread() -> Iterator[None]:
-    with threadpool_limits(1):  # more are slow on matrices this small
-        yield
-
-
-def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> KernelScorer:
-    config = Kernel(**{"device": "cpu", **settings})
-    return config.bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype)
-
-
-def scaled_by_hand(problem: Problem, clip: float | None) -> tuple[Any, Any, Any]:
-    """Inputs, mean and deviation of the targets."""
-    X, T, weights = problem.X, problem.targets, problem.weights
-    ever_train = sorted({int(row) for fold in problem.rounds for f in range(fold.n_folds) for row in fold.training(f)})
-    mean = np.average(X[ever_train], axis=0, weights=weights[ever_train])
-    variance = np.average((X[ever_train] - mean) ** 2, axis=0, weights=weights[ever_train])
-    bound = np.inf if clip is None else clip
-    X = np.clip((X - mean) / np.sqrt(variance), -bound, bound)
-    T, weights = T[: problem.n_fit], weights[: problem.n_fit]
-    centre = np.average(T, axis=0, weights=weights)
-    return X, centre, np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights))
-
-
-def kernel_by_hand(config: Kernel, first: Any, second: Any, n_columns: int | None = None) -> Any:
-    """Kernel of all pairs of rows, one after the other."""
-    n_columns = n_columns or max(1, first.shape[1])
-    values = np.empty((len(first), len(second)))
-    for i, x in enumerate(first):
-        for j, z in enumerate(second):
-            if config.kernel == "rbf":
-                values[i, j] = np.exp(-config.gamma * ((x - z) ** 2).sum() / n_columns)
-                continue
-            a, b = np.append(x / np.sqrt(n_columns), 1), np.append(z / np.sqrt(n_columns), 1)
-            lengths = np.linalg.norm(a) * np.linalg.norm(b)
-            angle = np.arccos(np.clip(a @ b / lengths, -1, 1))
-            values[i, j] = lengths * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / np.pi
-    return values
-
-
-def train_by_hand(values: Any, weights: Any, targets: Any, ridge: float) -> tuple[Any, Any]:
-    """Coefficients and intercept from the bordered system; rows of weight zero don't train."""
-    rows = np.flatnonzero(weights > 0)
-    n = len(rows)
-    system = np.ones((n + 1, n + 1))
-    system[:n, :n] = values[np.ix_(rows, rows)] + ridge * np.diag(1 / weights[rows])
-    system[n, n] = 0
-    solution = np.linalg.solve(system, np.concatenate([targets[rows], np.zeros((1, targets.shape[1]))]))
-    coefficients = np.zeros((len(weights), targets.shape[1]))
-    coefficients[rows] = solution[:n]
-    return coefficients, solution[n]
-
-
-def nystroem_by_hand(
-    cross: Any, weights: Any, targets: Any, ridge: float, landmarks: Any, dtype: str
-) -> tuple[Any, Any]:
-    """Subset of regressors: coefficients of some functions (kernel `cross` with all rows), and the intercept."""
-    features = np.concatenate([cross, np.ones((1, cross.shape[1]))]).T
-    penalty = np.zeros((len(cross) + 1, len(cross) + 1))
-    penalty[:-1, :-1] = ridge * (cross[:, landmarks] + jitter(0, len(cross), dtype) * np.eye(len(cross)))
-    system = (features.T * weights) @ features + penalty
-    solution = np.linalg.lstsq(system, (features.T * weights) @ targets, rcond=1e-14)[0]
-    return solution[:-1], solution[-1]
-
-
-def losses_by_hand(scorer: KernelScorer, selected: Any, new: Any) -> tuple[float, Any]:
-    """The loss of one candidate and its parts; a selection as it is may have a kernel as wide as its candidates'."""
-    widths = [len(selected) + len(new)] if len(new) else [len(selected), len(selected) + 1]
-    return min((losses_of_width(scorer, selected, new, width) for width in widths), key=lambda result: result[0])
-
-
-def losses_of_width(scorer: KernelScorer, selected: Any, new: Any, n_columns: int) -> tuple[float, Any]:
-    """The loss of one candidate and its parts, one regression after the other."""
-    problem, config = scorer.problem, scorer.config
-    X, centre, spread = scaled_by_hand(problem, config.clip)
-    X, targets = X[:, [*selected, *new]], (problem.targets - centre) / spread
-    values = kernel_by_hand(config, X, X, n_columns)
-    parts, all_losses, all_weights = [], [], []
-    for fold, kept in zip(problem.rounds, scorer.parts, strict=True):
-        losses = dict.fromkeys(fold.rows.tolist(), 0.0)
-        places = scorer._landmarks(kept.rows[: kept.n_training], config.landmarks)
-        for f in range(fold.n_folds):
-            train, judge = fold.training(f), fold.validation(f)
-            data = problem.weights[train], targets[train], config.ridge
-            if places is None:
-                centres = train
-                coefficients, intercept = train_by_hand(values[np.ix_(train, train)], *data)
-            else:
-                centres = kept.rows[places]
-                inner = np.concatenate([train, centres])  # landmarks may be in the fold
-                cross, weights = values[np.ix_(centres, inner)], np.append(data[0], np.zeros(len(centres)))
-                fake = np.concatenate([data[1], np.zeros((len(centres), problem.n_outputs))])
-                mine = np.arange(len(train), len(inner))
-                coefficients, intercept = nystroem_by_hand(
-                    cross, weights, fake, config.ridge, mine, scorer.algebra.dtype
-                )
-            outputs = (values[np.ix_(judge, centres)] @ coefficients + intercept) * spread + centre
-            for row, prediction in zip(judge.tolist(), outputs, strict=True):
-                losses[row] = loss_by_hand(problem.loss, prediction, problem.targets[row])
-                all_losses.append(losses[row])
-                all_weights.append(problem.weights[row])
-        for first, last in pairwise(fold.parts):
-            rows = fold.rows[first:last].tolist()
-            total = sum(problem.weights[row] * losses[row] for row in rows)
-            parts.append(total / max(problem.weights[rows].sum(), 1e-300))
-    return float(np.average(all_losses, weights=all_weights)), np.array(parts)
-
-
-def largest_difference(scorer: KernelScorer, selected: Any = SELECTED, candidates: ColumnSets = CANDIDATES) -> float:
-    losses = scorer.add_losses(selected, candidates)
-    worst = 0.0
-    for i in range(len(candidates)):
-        expected, parts = losses_by_hand(scorer, selected, candidates[i])
-        worst = max(worst, abs(losses.means[i] - expected) / expected)
-        difference = losses.weights * np.abs(losses.parts[i] - parts) / expected
-        worst = max(worst, float(difference.max()))
-    return worst
-
+from ngp.predictors import ColumnSets, kernel
+from ngp.predictors.kernel import Kernel
+from ngp.problem import make_problem
 
 PROBLEMS = {
     **SHARED_PROBLEMS,
@@ -164,20 +44,19 @@ SETTINGS = {
     "no clip": {"clip": None},
     "exact": {"landmarks": None},
 }
-PRECISIONS = [("float64", 1e-9), ("float32", 1e-4)]
 
 
 @pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
 @pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS)
 def test_losses_are_those_of_regressions_solved_one_by_one(case: dict[str, Any], dtype: str, bound: float) -> None:
-    assert largest_difference(bind(make_case(**case), dtype)) <= bound
+    assert difference_from_twin(bind(make_case(**case), dtype)) <= bound
 
 
 @pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
 @pytest.mark.parametrize("kind", ["regression", "outputs"])
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_losses_with_other_settings(settings: dict[str, Any], kind: str, dtype: str, bound: float) -> None:
-    assert largest_difference(bind(make_case(kind), dtype, **settings)) <= bound
+    assert difference_from_twin(bind(make_case(kind), dtype, **settings)) <= bound
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-7), ("float32", 1e-3)])
@@ -192,14 +71,14 @@ def test_losses_with_other_settings(settings: dict[str, Any], kind: str, dtype: 
 @pytest.mark.parametrize("landmarks", [5, 20])
 def test_losses_with_landmarks(landmarks: int, name: str, kernel_name: str, dtype: str, bound: float) -> None:
     scorer = bind(make_case(**PROBLEMS[name]), dtype, landmarks=landmarks, kernel=kernel_name)  # type: ignore[arg-type]
-    assert largest_difference(scorer) <= bound
+    assert difference_from_twin(scorer) <= bound
 
 
 @pytest.mark.parametrize("kernel_name", ["rbf", "arc-cosine"])
 def test_first_step_and_long_selections(kernel_name: str) -> None:
     scorer = bind(make_case("outputs", weighted=True), kernel=kernel_name)
-    assert largest_difference(scorer, NOTHING) <= 1e-9
-    assert largest_difference(scorer, np.array([6, 0, 3, 1, 2]), ColumnSets.of([[4], [5, 4], []])) <= 1e-9
+    assert difference_from_twin(scorer, NOTHING) <= 1e-9
+    assert difference_from_twin(scorer, np.array([6, 0, 3, 1, 2]), ColumnSets.of([[4], [5, 4], []])) <= 1e-9
 
 
 def test_the_loss_of_a_set_doesnt_depend_on_what_was_selected_first() -> None:
@@ -245,7 +124,7 @@ def test_rows_of_weight_zero_may_fill_a_fold() -> None:
     for cv in (KFold(4), KFold(8), [(rows[12:], rows[:12]), (rows[24:], rows[:24])], [*idle, (rows[24:], rows[:24])]):
         problem = make_problem(X, y, groups=groups, cv=cv, sample_weight=weights)
         for landmarks in (None, 10):
-            assert largest_difference(bind(problem, landmarks=landmarks)) <= 1e-7
+            assert difference_from_twin(bind(problem, landmarks=landmarks)) <= 1e-7
 
 
 CV_FOR_BITS = {"folds": 3, "hold-out": 0.3, "loo": "loo", "time": TimeSeriesSplit(3)}
@@ -281,20 +160,7 @@ def test_the_same_bits_for_every_backend(backend: str, dtype: str, monkeypatch: 
 
 @pytest.mark.parametrize("landmarks", [None, 10])
 def test_answers_depend_on_the_question_alone(landmarks: int | None) -> None:
-    problem = make_case("outputs", cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
-    scorer = bind(problem, "float32", landmarks=landmarks)
-    expected = scorer.add_losses(SELECTED, CANDIDATES).parts
-    reverse = ColumnSets.of([CANDIDATES[i] for i in reversed(range(len(CANDIDATES)))])
-    other = bind(problem, "float32", landmarks=landmarks)
-    other.fit(np.array([0]))
-    other.add_losses(np.array([2]), ColumnSets.of([[1], [3]]))
-    np.testing.assert_array_equal(other.add_losses(SELECTED, reverse).parts[::-1], expected)
-    np.testing.assert_array_equal(other.add_losses(SELECTED, CANDIDATES).parts, expected)
-    copy = pickle.loads(pickle.dumps(scorer))
-    np.testing.assert_array_equal(copy.add_losses(SELECTED, CANDIDATES).parts, expected)
-    for i in range(len(CANDIDATES)):
-        alone = scorer.add_losses(SELECTED, ColumnSets.of([CANDIDATES[i]])).parts[0]
-        np.testing.assert_array_equal(alone, expected[i])
+    check_answers_depend_on_the_question_alone(partial(bind, dtype="float32", landmarks=landmarks))
 
 
 @pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
@@ -366,116 +232,6 @@ def test_columns_that_are_nearly_constant_or_repeated_give_numbers() -> None:
             scorer = bind(make_case(X=X), dtype, **settings)
             for selected in (NOTHING, np.array([3]), SELECTED):
                 assert np.isfinite(scorer.add_losses(selected, CANDIDATES).parts).all()
-
-
-@pytest.mark.parametrize("settings", [{}, {"kernel": "arc-cosine"}, {"clip": 0.7}, {"landmarks": 15}])
-@pytest.mark.parametrize("cv", [3, "explicit"])
-def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, settings: dict[str, Any]) -> None:
-    problem = make_case("outputs", cv=cv, weighted=True)
-    scorer = bind(problem, "float32", **settings)
-    tuned = scorer._tuned(SELECTED)
-    X, centre, spread = scaled_by_hand(problem, scorer.config.clip)
-    X, weights, targets = X[:, SELECTED], problem.weights[:48], (problem.targets[:48] - centre) / spread
-    rows = np.flatnonzero(weights > 0)
-    landmarks = scorer._landmarks(rows, scorer.config.landmarks)
-    if landmarks is None:
-        centres = np.arange(48)
-        values = kernel_by_hand(tuned.config, X[centres], X[centres])
-        coefficients, intercept = train_by_hand(values, weights, targets, tuned.config.ridge)
-    else:
-        centres = rows[landmarks]
-        cross = kernel_by_hand(tuned.config, X[centres], X[:48])
-        coefficients, intercept = nystroem_by_hand(cross, weights, targets, tuned.config.ridge, centres, "float64")
-    expected = (kernel_by_hand(tuned.config, X, X[centres]) @ coefficients + intercept) * spread + centre
-    predictor = scorer.fit(SELECTED)
-    predicted = predictor.predict(problem.X)
-    np.testing.assert_allclose(predicted, expected, rtol=1e-9 if landmarks is None else 1e-6)
-    unread = problem.X.copy()
-    unread[:, np.setdiff1d(np.arange(N_COLUMNS), SELECTED)] = np.nan
-    np.testing.assert_array_equal(predictor.predict(unread), predicted)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(predictor)).predict(problem.X), predicted)
-
-
-def test_predictions_dont_depend_on_how_many_rows_are_predicted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = make_case("outputs")
-    predictor = bind(problem).fit(SELECTED)
-    expected = predictor.predict(problem.X)
-    monkeypatch.setattr(kernel_predictor, "PREDICT_NUMBERS", 100)
-    np.testing.assert_allclose(predictor.predict(problem.X), expected, rtol=1e-12)
-    assert predictor.predict(problem.X[:0]).shape == (0, 3)
-
-
-def test_a_final_predictor_of_nothing_predicts_the_mean() -> None:
-    problem = make_case("outputs", weighted=True)
-    expected = np.average(problem.targets, axis=0, weights=problem.weights)
-    np.testing.assert_allclose(bind(problem).fit(NOTHING).predict(problem.X), np.tile(expected, (48, 1)), rtol=1e-9)
-
-
-@pytest.mark.parametrize("kernel_name", ["rbf", "arc-cosine"])
-@pytest.mark.parametrize("cv", [3, "loo", "explicit"])
-def test_the_final_predictors_penalty_is_the_best_of_those_tried(cv: Any, kernel_name: str) -> None:
-    def loss(scorer: KernelScorer) -> float:
-        return float(scorer.add_losses(NOTHING, ColumnSets.of([SELECTED])).means[0])
-
-    scorer = bind(make_case("outputs", cv=cv), kernel=kernel_name)
-    best = loss(scorer._tuned(SELECTED))
-    assert best <= loss(scorer)
-    for ridge in kernel.RIDGE_FACTORS:
-        for gamma in kernel.GAMMA_FACTORS:
-            config = clone(scorer.config).set_params(ridge=0.1 * ridge, gamma=0.5 * gamma)
-            assert best <= loss(replace(scorer, config=config)) * (1 + 1e-9)
-
-
-def test_the_final_predictor_has_landmarks_where_training_would_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    scorer = bind(make_case("outputs"))
-    assert scorer.fit(SELECTED).centres.shape == (2, 48)
-    monkeypatch.setattr(kernel, "MOST_REFIT_OPERATIONS", 48 * 10.5**2)
-    assert scorer.fit(SELECTED).centres.shape == (2, 10)
-
-
-def test_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, asked = make_case(), []
-
-    def resolve(own: str, common: str, *, dtype: str) -> str:
-        asked.append((own, common, dtype))
-        return {"auto": "mps", "cuda": "cuda", "cpu": "cpu"}[common if own == "auto" else own]
-
-    monkeypatch.setattr(kernel, "resolve_device", resolve)
-    monkeypatch.setattr(kernel, "TorchAlgebra", lambda device, dtype: (device, dtype))
-
-    def algebra_of(own: str, common: str) -> Any:
-        return Kernel(device=own).bind(problem, random_state=0, dtype="float32", device=common).algebra
-
-    assert isinstance(algebra_of("cpu", "cuda"), NumpyAlgebra)
-    assert isinstance(algebra_of("auto", "auto"), NumpyAlgebra)  # Apple's GPU isn't chosen by itself
-    assert algebra_of("auto", "cuda") == ("cuda", "float32")
-    assert algebra_of("cuda", "cpu") == ("cuda", "float32")
-    assert asked[0] == ("cpu", "cuda", "float32")
-
-
-def test_the_cpu_needs_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    scorer = Kernel(device="cpu").bind(make_case(), random_state=0)
-    assert np.isfinite(scorer.add_losses(SELECTED, CANDIDATES).parts).all()
-    assert np.isfinite(scorer.fit(SELECTED).predict(scorer.problem.X)).all()
-
-
-BAD_SETTINGS = {
-    "kernel": "linear", "gamma": 0.0, "ridge": 0.0, "clip": 0.0, "landmarks": 0, "device": "tpu",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS.items())
-def test_bad_settings_are_named(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"The '{name}' parameter of Kernel must be"):
-        bind(make_case(), **{name: value})
-
-
-def test_settings_are_parameters_of_scikit_learn() -> None:
-    config = Kernel(kernel="arc-cosine", gamma=2.0, ridge=0.3, clip=None, landmarks=7, device="cpu")
-    assert clone(config).get_params() == config.get_params()
-    assert repr(Kernel()) == "Kernel()"
-    assert algebra.BLOCK_ROWS < 48  # so that the tests above eliminate more than one block
 
 
 def test_the_median_heuristic_makes_the_median_exponent_one() -> None:

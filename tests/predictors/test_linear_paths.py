@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from sklearn.linear_model import Lasso, LinearRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 from ngp.groups import make_groups
 from ngp.predictors import linear
@@ -50,12 +48,6 @@ CVS: dict[str, Any] = {
     "time": TimeSeriesSplit(2, test_size=4),
     "ShuffleSplit": ShuffleSplit(2, test_size=0.4, random_state=0),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_blas_thread() -> Iterator[None]:
-    with threadpool_limits(1):  # more are slow on matrices this small
-        yield
 
 
 def make_case(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scorer_cases import CANDIDATES, PROBLEMS, SELECTED, SSFN_SETTINGS, make_case
-from threadpoolctl import threadpool_limits
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
@@ -24,12 +22,6 @@ from ngp.problem import Problem
 from ngp.validation import Round
 
 BLOCKED = {name: case for name, case in PROBLEMS.items() if "leave-one-out" not in name}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_blas_thread() -> Iterator[None]:
-    with threadpool_limits(1):  # more are slow on matrices this small
-        yield
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **options: Any) -> SSFNScorer:

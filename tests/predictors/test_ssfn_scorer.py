@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,15 @@ from scorer_cases import (
     PROBLEMS,
     SELECTED,
     SSFN_SETTINGS,
-    loss_by_hand,
+    average_by_hand,
+    check_answers_depend_on_the_question_alone,
+    inputs_by_hand,
+    largest_difference,
     make_case,
     make_data,
+    target_scales_by_hand,
 )
-from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
-from threadpoolctl import threadpool_limits
+from sklearn.model_selection import TimeSeriesSplit
 
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.groups import make_groups
@@ -32,12 +33,6 @@ from ngp.predictors.ssfn_scorer import REFIT_LAYER, SSFNScorer
 from ngp.problem import Problem, make_problem
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_blas_thread() -> Iterator[None]:
-    with threadpool_limits(1):  # more are slow on matrices this small
-        yield
-
-
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> SSFNScorer:
     config = SSFN(**{"n_units": 12, "n_draws": 2, **settings})
     return config.bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype)
@@ -45,18 +40,9 @@ def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **
 
 def scaled_by_hand(problem: Problem, config: SSFN) -> tuple[Any, Any, Any]:
     """Inputs, mean and deviation of the targets."""
-    X, T, weights = problem.X, problem.targets, problem.weights
-    ever_train = sorted({int(row) for fold in problem.rounds for f in range(fold.n_folds) for row in fold.training(f)})
-    if config.standardize:
-        mean = np.average(X[ever_train], axis=0, weights=weights[ever_train])
-        variance = np.average((X[ever_train] - mean) ** 2, axis=0, weights=weights[ever_train])
-        X = (X - mean) / np.sqrt(variance)
-        if config.clip is not None:
-            X = np.clip(X, -config.clip, config.clip)
-    T, weights = T[: problem.n_fit], weights[: problem.n_fit]
-    centre = np.average(T, axis=0, weights=weights) if config.bias else np.zeros(T.shape[1])
-    spread = np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights)) if config.standardize else 1.0
-    return X, centre, spread
+    X = inputs_by_hand(problem, config.clip) if config.standardize else problem.X
+    centre, spread = target_scales_by_hand(problem, config.bias)
+    return X, centre, spread if config.standardize else 1.0
 
 
 def losses_by_hand(scorer: SSFNScorer, selected: Any, new: Any) -> tuple[float, Any]:
@@ -68,57 +54,41 @@ def losses_by_hand(scorer: SSFNScorer, selected: Any, new: Any) -> tuple[float, 
     linear_ridge = config.linear_ridge * max(1, len(selected)) if config.standardize else config.linear_ridge
     penalties = Penalties(config.ridge, linear_ridge, bound, config.bias, config.unit_norm)
     candidate = 1 + int(new[0]) if config.redraw and len(new) else 0
-    parts, all_losses, all_weights = [], [], []
-    for fold in problem.rounds:
-        losses = dict.fromkeys(fold.rows.tolist(), 0.0)
-        for f in range(fold.n_folds):
-            train, judge = fold.training(f), fold.validation(f)
-            outputs = []
-            for draw in range(config.n_draws):
-                layer = scorer.layer((draw, len(selected), candidate), len(columns), config.n_units)
-                targets = (problem.targets[train] - centre) / spread
-                network = Network.train(X[train][:, columns], targets, problem.weights[train], *layer, penalties)
-                outputs.append(network.predict(X[judge][:, columns]) * spread + centre)
-            for row, prediction in zip(judge.tolist(), np.mean(outputs, axis=0), strict=True):
-                losses[row] = loss_by_hand(problem.loss, prediction, problem.targets[row])
-                all_losses.append(losses[row])
-                all_weights.append(problem.weights[row])
-        for first, last in pairwise(fold.parts):
-            rows = fold.rows[first:last].tolist()
-            total = sum(problem.weights[row] * losses[row] for row in rows)
-            parts.append(total / max(problem.weights[rows].sum(), 1e-300))
-    return float(np.average(all_losses, weights=all_weights)), np.array(parts)
+
+    def predict(r: int, f: int) -> Any:
+        train, judge = problem.rounds[r].training(f), problem.rounds[r].validation(f)
+        outputs = []
+        for draw in range(config.n_draws):
+            layer = scorer.layer((draw, len(selected), candidate), len(columns), config.n_units)
+            targets = (problem.targets[train] - centre) / spread
+            network = Network.train(X[train][:, columns], targets, problem.weights[train], *layer, penalties)
+            outputs.append(network.predict(X[judge][:, columns]) * spread + centre)
+        return np.mean(outputs, axis=0)
+
+    return average_by_hand(problem, predict)
 
 
-def largest_difference(scorer: SSFNScorer, selected: Any = SELECTED, candidates: ColumnSets = CANDIDATES) -> float:
-    losses = scorer.add_losses(selected, candidates)
-    worst = 0.0
-    for i in range(len(candidates)):
-        expected, parts = losses_by_hand(scorer, selected, candidates[i])
-        worst = max(worst, abs(losses.means[i] - expected) / expected)
-        difference = losses.weights * np.abs(losses.parts[i] - parts) / expected
-        worst = max(worst, float(difference.max()))
-    return worst
+difference_from_twin = partial(largest_difference, losses_by_hand)
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
 @pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS)
 def test_losses_are_those_of_networks_trained_one_by_one(case: dict[str, Any], dtype: str, bound: float) -> None:
-    assert largest_difference(bind(make_case(**case), dtype)) <= bound
+    assert difference_from_twin(bind(make_case(**case), dtype)) <= bound
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
 @pytest.mark.parametrize("kind", ["regression", "outputs"])
 @pytest.mark.parametrize("settings", SSFN_SETTINGS.values(), ids=SSFN_SETTINGS)
 def test_losses_of_other_networks(settings: dict[str, Any], kind: str, dtype: str, bound: float) -> None:
-    assert largest_difference(bind(make_case(kind), dtype, **settings)) <= bound
+    assert difference_from_twin(bind(make_case(kind), dtype, **settings)) <= bound
 
 
 def test_first_step_and_long_selections() -> None:
     scorer = bind(make_case("outputs", weighted=True))
     nonempty = ColumnSets.of([[0], [2], [3, 5], [6, 2, 0]])
-    assert largest_difference(scorer, np.zeros(0, np.intp), nonempty) <= 1e-9
-    assert largest_difference(scorer, np.array([6, 0, 3, 1, 2]), ColumnSets.of([[4], [5, 4]])) <= 1e-9
+    assert difference_from_twin(scorer, np.zeros(0, np.intp), nonempty) <= 1e-9
+    assert difference_from_twin(scorer, np.array([6, 0, 3, 1, 2]), ColumnSets.of([[4], [5, 4]])) <= 1e-9
 
 
 def test_layers_are_prefixes_of_longer_ones_scaled_by_their_number_of_columns() -> None:
@@ -181,20 +151,7 @@ def test_the_same_bits_for_every_backend(backend: str, dtype: str, monkeypatch: 
 
 @pytest.mark.parametrize("redraw", [False, True])
 def test_answers_depend_on_the_question_alone(redraw: bool) -> None:
-    problem = make_case("outputs", cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
-    scorer = bind(problem, "float32", redraw=redraw)
-    expected = scorer.add_losses(SELECTED, CANDIDATES).parts
-    reverse = ColumnSets.of([CANDIDATES[i] for i in reversed(range(len(CANDIDATES)))])
-    other = bind(problem, "float32", redraw=redraw)
-    other.fit(np.array([0]))
-    other.add_losses(np.array([2]), ColumnSets.of([[1], [3]]))
-    np.testing.assert_array_equal(other.add_losses(SELECTED, reverse).parts[::-1], expected)
-    np.testing.assert_array_equal(other.add_losses(SELECTED, CANDIDATES).parts, expected)
-    copy = pickle.loads(pickle.dumps(scorer))
-    np.testing.assert_array_equal(copy.add_losses(SELECTED, CANDIDATES).parts, expected)
-    for i in range(len(CANDIDATES)):
-        alone = scorer.add_losses(SELECTED, ColumnSets.of([CANDIDATES[i]])).parts[0]
-        np.testing.assert_array_equal(alone, expected[i])
+    check_answers_depend_on_the_question_alone(partial(bind, dtype="float32", redraw=redraw))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
