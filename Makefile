@@ -3,14 +3,16 @@ BIN := .venv/bin
 # What the demonstration needs, and what tests, checks and benchmarks need beside it (torch among it).
 STAMP := .venv/.installed
 DEV_STAMP := .venv/.installed-dev
+# Packages that are only measured; some of them have licences that nothing here is to depend on.
+PEERS_STAMP := .venv/.installed-peers
 KERNELS := $(wildcard src/ngp/compute/*.c src/ngp/compute/*.h)
 CHECKED := $(wildcard src tests benchmarks docs examples setup.py conftest.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser lint bench docs clean
+.PHONY: help demo test browser lint bench bench-peers docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
 
 # Editing a dependency, a constraint or a kernel installs (and compiles) anew.
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
@@ -22,6 +24,10 @@ $(STAMP): pyproject.toml constraints.txt setup.py $(KERNELS)
 
 $(DEV_STAMP): $(STAMP)
 	$(INSTALL) '.[dev]'
+	@touch $@
+
+$(PEERS_STAMP): $(STAMP)
+	$(INSTALL) '.[peers,torch]'
 	@touch $@
 
 demo: $(STAMP) ## run the demonstration
@@ -43,6 +49,11 @@ lint: $(DEV_STAMP) ## check style, format and types
 bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
+
+bench-peers: $(PEERS_STAMP) ## measure NGP beside other packages and write benchmarks/results/peers.json and peers.md
+	mkdir -p benchmarks/results
+	$(BIN)/python -m benchmarks.peers --jobs 2 --json benchmarks/results/peers.json
+	$(BIN)/python -m benchmarks.peer_tables benchmarks/results/peers.json > benchmarks/results/peers.md
 
 docs: $(DEV_STAMP) ## make the documentation, docs/_build/index.html; runs examples/, takes results from docs/reproduction and benchmarks/results
 	$(BIN)/python docs/build_reproduction.py
