@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import warnings
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
+from benchmarks import (
+    artificial,
+    baselines,
+    estimates,
+    fifty,
+    larger_than_memory,
+    many_rows,
+    million,
+    mnist,
+    networks,
+    screening,
+    searching,
+    speed,
+    stopping,
+    study,
+    workers,
+)
 from ngp.screening import n_scored
 
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture
-def speed(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.speed")
-
-
-@pytest.fixture
-def recovery(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.recovery")
-
-
-def test_plain_loop_and_batched_scorer_give_the_same_losses(speed: ModuleType) -> None:
+def test_plain_loop_and_batched_scorer_give_the_same_losses() -> None:
     X, y, _ = speed.make_artificial(90, 30, random_state=1)
     steps = speed.sample_steps(np.array([2, 4, 3, 0]), 30, 5)
     differences = speed.largest_difference(speed.bind(X, y), steps)
     assert max(differences.values()) <= speed.AGREEMENT
 
 
-def test_another_model_is_not_taken_for_the_same(speed: ModuleType) -> None:
+def test_another_model_is_not_taken_for_the_same() -> None:
     X, y, _ = speed.make_artificial(90, 30, random_state=1)
     scorer = speed.bind(X, y, n_draws=2)
     with pytest.raises(RuntimeError, match="other losses"):
@@ -44,7 +48,7 @@ def test_another_model_is_not_taken_for_the_same(speed: ModuleType) -> None:
 
 
 def test_speed_writes_the_documented_keys(
-    speed: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny = speed.Plan(
         sizes=((60, 20), (60, 40)), fit_widths=(20, 40), memory_width=20, headline=(60, 20, 2), n_plain=2,
@@ -61,15 +65,12 @@ def test_speed_writes_the_documented_keys(
     assert "µs a candidate" in capsys.readouterr().out
 
 
-def test_operations_of_the_headline(speed: ModuleType) -> None:
+def test_operations_of_the_headline() -> None:
     assert speed.operations(300) == pytest.approx(300 * 103**2 + 5 * 103**3 / 3)
 
 
-def test_workers_of_all_backends_find_the_same(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    workers, file = importlib.import_module("benchmarks.workers"), tmp_path / "workers.json"
+def test_workers_of_all_backends_find_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "workers.json"
     sizes = ["--samples", "60", "--columns", "40", "--selected", "2", "--repetitions", "1"]
     workers.main([*sizes, "--backends", "threading", "loky", "--json", str(file)])
     results = json.loads(file.read_text())
@@ -78,12 +79,6 @@ def test_workers_of_all_backends_find_the_same(
     sent = results["sent"]["loky 2"]
     assert sent["largest_object_mb"] > results["x_mb"] > sent["other_objects_mb"] / 10
     assert "loky: two workers" in capsys.readouterr().out
-
-
-@pytest.fixture
-def artificial(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.artificial")
 
 
 @pytest.mark.parametrize(
@@ -96,16 +91,14 @@ def artificial(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         ([(1.0, 0.1), (0.2, 0.1)], None),  # each step under its own random numbers
     ],
 )
-def test_published_rule_judges_changes_in_decibels(
-    artificial: ModuleType, losses: list[tuple[float, float]], kept: int | None
-) -> None:
+def test_published_rule_judges_changes_in_decibels(losses: list[tuple[float, float]], kept: int | None) -> None:
     steps = [SimpleNamespace(before=before, loss=loss) for before, loss in [(np.nan, 1.0), *losses]]
     stop = artificial.PublishedRule(mean_square=1.0).check(steps)
     assert (None if stop is None else stop.keep) == kept
 
 
 @pytest.mark.parametrize("protocol", ["sound", "published"])
-def test_artificial_reports_what_was_selected(artificial: ModuleType, protocol: str, tmp_path: Path) -> None:
+def test_artificial_reports_what_was_selected(protocol: str, tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     artificial.main(
         ["--predictor", "ssfn", "--protocol", protocol, "--runs", "1", "--features", "8", "--json", str(file)]
@@ -115,9 +108,7 @@ def test_artificial_reports_what_was_selected(artificial: ModuleType, protocol: 
     assert set(results["runs"][0]["order"]) <= set(range(8))
 
 
-def test_baselines_are_judged_by_both_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    baselines = importlib.import_module("benchmarks.baselines")
+def test_baselines_are_judged_by_both_rules(tmp_path: Path) -> None:
     file = tmp_path / "baselines.json"
     methods = ["correlation", "lasso", "ngp"]
     baselines.main(["--methods", *methods, "--runs", "2", "--features", "12", "--jobs", "1", "--json", str(file)])
@@ -134,12 +125,8 @@ def test_baselines_are_judged_by_both_rules(monkeypatch: pytest.MonkeyPatch, tmp
             assert run["found_in_first"] == len(set(by_size[:5]) & set(truth)) / 5
 
 
-def test_networks_are_measured_beside_a_loop(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_networks_are_measured_beside_a_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
-    monkeypatch.syspath_prepend(str(ROOT))
-    networks = importlib.import_module("benchmarks.networks")
     file = tmp_path / "networks.json"
     sizes = ["--repetitions", "1", "--features", "6", "--samples", "30", "--cnn-epochs", "1", "--device", "cpu"]
     networks.main([*sizes, "--json", str(file)])
@@ -150,18 +137,12 @@ def test_networks_are_measured_beside_a_loop(
     assert "times as long" in capsys.readouterr().out
 
 
-def test_mnist_reports_the_largest_selection_within_each_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    mnist = importlib.import_module("benchmarks.mnist")
+def test_mnist_reports_the_largest_selection_within_each_share() -> None:
     sizes = mnist.sizes_of([16 * k for k in range(1, 21)])
     assert sizes == {0.08: 48, 0.16: 112, 0.24: 176, 0.32: 240, 0.4: 304, 320 / 784: 320}
 
 
-def test_many_rows_are_fitted_in_a_process_of_their_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    many_rows = importlib.import_module("benchmarks.many_rows")
+def test_many_rows_are_fitted_in_a_process_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "many_rows.json"
     sizes = ["--rows", "3000", "--columns", "8", "--selected", "2", "--peak-size", "64"]
     many_rows.main([*sizes, "--json", str(file)])
@@ -175,29 +156,23 @@ def test_many_rows_are_fitted_in_a_process_of_their_own(
 def test_larger_than_memory_finds_the_relevant_columns(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    large = importlib.import_module("benchmarks.larger_than_memory")
-    monkeypatch.setattr(large, "N_NOISE", 20)
+    monkeypatch.setattr(larger_than_memory, "N_NOISE", 20)
     sizes = ["--sparse-gigabytes", "0.001", "--real-gigabytes", "0.001", "--columns", "50", "--candidates", "10"]
-    file = tmp_path / "large.json"
+    file = tmp_path / "larger_than_memory.json"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        large.main([*sizes, "--repetitions", "1", "--folder", str(tmp_path), "--json", str(file)])
+        larger_than_memory.main([*sizes, "--repetitions", "1", "--folder", str(tmp_path), "--json", str(file)])
     results = json.loads(file.read_text())
     assert results["large"]["found"]
     assert [row["X"] for row in results["formats"]] == ["in memory", "Zarr", "Arrow", "Parquet", "sparse, 5 %"]
     assert min(row[key] for row in results["mapped"] for key in ("scan_ratio", "step_ratio")) > 0
     documented = (ROOT / "benchmarks" / "README.md").read_text()
     assert all(f"`{key}`" in documented for key in results)
-    assert [path.name for path in tmp_path.iterdir()] == ["large.json"]  # the files are gone
+    assert [path.name for path in tmp_path.iterdir()] == ["larger_than_memory.json"]  # the files are gone
     assert "memmap, row by row" in capsys.readouterr().out
 
 
-def test_screening_is_compared_with_scoring_all(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    screening = importlib.import_module("benchmarks.screening")
+def test_screening_is_compared_with_scoring_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "screening.json"
     screening.main(["--seeds", "1", "--samples", "60", "--features", "150", "--json", str(file)])
     results = json.loads(file.read_text())
@@ -208,18 +183,14 @@ def test_screening_is_compared_with_scoring_all(
     assert "times as long" in capsys.readouterr().out
 
 
-def test_ranks_are_counted_in_the_steps_of_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    screening = importlib.import_module("benchmarks.screening")
+def test_ranks_are_counted_in_the_steps_of_the_order() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 30))
     assert screening.cheap_ranks(X, 3 * X[:, 4] + X[:, 9], [4, 9], 0) == [0, 0]
     assert screening.cheap_ranks(X, 3 * X[:, 4] + X[:, 9], [9, 4], 0) == [1, 0]
 
 
-def test_many_columns_are_measured_in_a_process_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    million = importlib.import_module("benchmarks.million")
+def test_many_columns_are_measured_in_a_process_of_their_own(tmp_path: Path) -> None:
     file = tmp_path / "million.json"
     million.main(["--samples", "60", "--features", "400", "--json", str(file)])
     results = json.loads(file.read_text())
@@ -231,8 +202,6 @@ def test_many_columns_are_measured_in_a_process_of_their_own(monkeypatch: pytest
 def test_estimates_are_held_against_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    estimates = importlib.import_module("benchmarks.estimates")
     tiny = {
         "tiny": estimates.Setting((40, 6), 2),
         "groups": estimates.Setting((40, 6), 1, in_groups_of=2, classes=True),
@@ -251,8 +220,7 @@ def test_estimates_are_held_against_fits(
 def test_stopping_counts_what_was_selected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    stopping, file = importlib.import_module("benchmarks.stopping"), tmp_path / "stopping.json"
+    file = tmp_path / "stopping.json"
     monkeypatch.setattr(stopping, "N_COLUMNS", 8)
     stopping.main(["--runs", "2", "--jobs", "1", "--designs", "no signal", "artificial, J=150", "--json", str(file)])
     found = json.loads(file.read_text())["designs"]
@@ -265,8 +233,7 @@ def test_stopping_counts_what_was_selected(
 def test_searching_counts_what_was_found(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-    searching, file = importlib.import_module("benchmarks.searching"), tmp_path / "searching.json"
+    file = tmp_path / "searching.json"
     small = {name: searching.DESIGNS[name]._replace(n_rows=200, n_columns=8) for name in ("decoy", "xor")}
     monkeypatch.setattr(searching, "DESIGNS", small)
     searching.main(["--runs", "2", "--jobs", "1", "--json", str(file)])
@@ -278,14 +245,8 @@ def test_searching_counts_what_was_found(
     assert "times the trainings" in capsys.readouterr().out
 
 
-@pytest.fixture
-def study(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.study")
-
-
 def test_study_compares_with_the_best_threshold(
-    study: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def missing() -> None:
         raise OSError("it is nowhere")
@@ -316,19 +277,13 @@ def test_study_compares_with_the_best_threshold(
     assert printed.count("not worse within one standard error: ") == 8
 
 
-@pytest.fixture
-def fifty(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module("benchmarks.fifty")
-
-
 def three_classes() -> tuple[np.ndarray, np.ndarray]:
     """Classes that the first and the third of twelve columns tell apart."""
     X = np.random.default_rng(0).normal(size=(150, 12))
     return X, (X[:, 0] > 0).astype(np.intp) + (X[:, 2] > 0)
 
 
-def test_fifty_selects_without_the_held_out_rows(fifty: ModuleType) -> None:
+def test_fifty_selects_without_the_held_out_rows() -> None:
     X, y = three_classes()
     found = fifty.run_once(X, y, seed=1, k=2, device="cpu")
     assert set(found["order"]) == {0, 2}
@@ -342,7 +297,7 @@ def test_fifty_selects_without_the_held_out_rows(fifty: ModuleType) -> None:
 
 
 def test_fifty_reports_means_beside_the_published(
-    fifty: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(fifty.DATA, "mice", three_classes)
     monkeypatch.setattr(fifty, "N_SELECTED", 2)
@@ -360,12 +315,12 @@ def test_fifty_reports_means_beside_the_published(
     assert "LassoNet 0.997" in capsys.readouterr().out
 
 
-def test_fifty_shrinks_images_linearly(fifty: ModuleType) -> None:
+def test_fifty_shrinks_images_linearly() -> None:
     ramp = np.add.outer(np.linspace(0, 1, 32), np.linspace(0, 10, 32))
     small = np.add.outer(np.linspace(0, 1, 20), np.linspace(0, 10, 20))
     np.testing.assert_allclose(fifty.shrink(np.array([ramp, -ramp])), [small.ravel(), -small.ravel()], atol=1e-12)
 
 
-def test_fifty_has_no_error_of_a_single_run(fifty: ModuleType) -> None:
+def test_fifty_has_no_error_of_a_single_run() -> None:
     assert fifty.mean_and_error([0.5]) == {"mean": 0.5, "standard_error": None}
     assert fifty.with_error(fifty.mean_and_error([0.5])) == "0.5000"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections.abc import Callable
 from multiprocessing import Pipe
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -15,38 +12,12 @@ import pytest
 from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.linear_model import LinearRegression
 
+from benchmarks import peer_runs, peer_tables, peer_work, peers
+
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
-
-
-@pytest.fixture
-def peers(benchmark: Callable[[str], ModuleType]) -> ModuleType:
-    return benchmark("peers")
-
-
-@pytest.fixture
-def peer_runs(benchmark: Callable[[str], ModuleType]) -> ModuleType:
-    return benchmark("peer_runs")
-
-
-@pytest.fixture
-def peer_tables(benchmark: Callable[[str], ModuleType]) -> ModuleType:
-    return benchmark("peer_tables")
-
-
-@pytest.fixture
-def peer_work(benchmark: Callable[[str], ModuleType]) -> ModuleType:
-    return benchmark("peer_work")
-
-
-def test_the_command_writes_what_it_measured(
-    peers: ModuleType, peer_tables: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "peers.json"
     methods = ["NGP", "SelectFromModel, lasso"]
     peers.main(["--json", str(file), "--designs", "ohm-30", "--methods", *methods, "--runs", "2", "--repetitions", "0"])
@@ -71,14 +42,14 @@ def test_the_command_writes_what_it_measured(
     assert peer_tables.design_text("ohm-30", results) in capsys.readouterr().out
 
 
-def test_runs_are_the_same_again(peer_runs: ModuleType) -> None:
+def test_runs_are_the_same_again() -> None:
     task = peer_runs.Task("ohm-30", "SelectFromModel, forest", "own", 5)
     first, again = (peer_runs.run(task, 60) for _ in range(2))
     assert first["columns"] == again["columns"]
     assert first["score"] == again["score"]
 
 
-def test_memory_is_what_a_selection_takes(peer_runs: ModuleType) -> None:
+def test_memory_is_what_a_selection_takes() -> None:
     def select(job: Any) -> list[int]:
         return [int(np.ones(10_000_000)[-1])]
 
@@ -89,7 +60,7 @@ def test_memory_is_what_a_selection_takes(peer_runs: ModuleType) -> None:
 
 
 def test_a_missing_package_is_left_out_with_a_line(
-    peers: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(peers, "is_installed", lambda module: "abess" not in module)
     file = tmp_path / "peers.json"
@@ -101,7 +72,7 @@ def test_a_missing_package_is_left_out_with_a_line(
     assert line in capsys.readouterr().out.splitlines()
 
 
-def test_what_does_not_end_is_said_and_not_tried_again(peers: ModuleType, peer_tables: ModuleType) -> None:
+def test_what_does_not_end_is_said_and_not_tried_again() -> None:
     ledger = peers.Ledger(limit=0.01, budget=60)
     found = peers.measure("ohm-30", ["scikit-learn SFS, forest"], range(3), ledger, jobs=1)
     (row,) = found["rows"]
@@ -113,7 +84,7 @@ def test_what_does_not_end_is_said_and_not_tried_again(peers: ModuleType, peer_t
     assert "| 0, not ended within 0.01 s |" in peer_tables.design_text("ohm-30", results)
 
 
-def test_a_budget_ends_the_runs_of_a_method(peers: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_ends_the_runs_of_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = {"status": "ended", "seconds": 4.0}
     monkeypatch.setattr(peers, "run", lambda task, limit: task._asdict() | ended)
     ledger = peers.Ledger(limit=60, budget=10)
@@ -125,9 +96,7 @@ def test_a_budget_ends_the_runs_of_a_method(peers: ModuleType, monkeypatch: pyte
     assert all(quick)
 
 
-def test_a_peers_mistake_is_a_row(
-    peer_runs: ModuleType, peers: ModuleType, peer_tables: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peers_mistake_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(job: Any) -> list[int]:
         raise ValueError("a | b")
 
@@ -146,19 +115,19 @@ def run_of(method: str, rule: str, seed: int, f1: float | None, score: float = 0
     return found | {"score": score, "n_selected": 3, "seconds": 2.0, "mb": 10.0}
 
 
-def results_of(peers: ModuleType, runs: list[dict[str, Any]], rows: list[tuple[str, str]]) -> dict[str, Any]:
+def results_of(runs: list[dict[str, Any]], rows: list[tuple[str, str]]) -> dict[str, Any]:
     sizes = {"n_rows": 30, "n_columns": 10, "n_relevant": 2, "known": True, "task": "regression", "told": 2}
     about = {name: {"package": name, "version": "1.0", "settings": ""} for name, _ in rows}
     found = {"rows": [peers.summary(*row, runs) for row in rows], "comparisons": peers.comparisons(runs, rows)}
     return {"settings": {"limit": 9}, "methods": about, "designs": {"d": sizes | found}}
 
 
-def test_tables_show_a_peer_that_wins(peers: ModuleType, peer_tables: ModuleType) -> None:
+def test_tables_show_a_peer_that_wins() -> None:
     rows = [("NGP", "own"), ("abess", "own"), ("Boruta", "own")]
     runs = [run_of("NGP", "own", seed, f1, 0.7) for seed, f1 in enumerate((0.8, 0.6))]
     runs += [run_of("abess", "own", seed, f1) for seed, f1 in enumerate((0.9, 0.9))]
     runs += [run_of("Boruta", "own", 0, 0.7)]  # which ran once: less than NGP there
-    text = peer_tables.design_text("d", results_of(peers, runs, rows))
+    text = peer_tables.design_text("d", results_of(runs, rows))
     ngp, abess = (line for line in text.splitlines() if line.startswith(("| NGP ", "| abess ")))
     assert "| **0.900** ± 0.000 |" in abess
     assert "| 0.700 ± 0.100 " in ngp
@@ -167,19 +136,19 @@ def test_tables_show_a_peer_that_wins(peers: ModuleType, peer_tables: ModuleType
     assert "- held-out R²: no peer is better than NGP; next: abess -0.200 ± 0.000 (2 runs)." in text
 
 
-def test_tables_tell_equal_from_worse_and_rules_apart(peers: ModuleType, peer_tables: ModuleType) -> None:
+def test_tables_tell_equal_from_worse_and_rules_apart() -> None:
     rows = [("NGP", "told"), ("NGP", "own"), ("abess", "told"), ("abess", "own")]
     values = {("NGP", "told"): 0.5, ("NGP", "own"): 1.0, ("abess", "told"): 0.5, ("abess", "own"): 0.9}
     runs = [run_of(*row, 0, f1) for row, f1 in values.items()]
-    told, own = peer_tables.design_text("d", results_of(peers, runs, rows)).split("By their own rules")
+    told, own = peer_tables.design_text("d", results_of(runs, rows)).split("By their own rules")
     assert "Told the number of columns (2):" in told
     assert "F1: no peer is better than NGP; as good: abess." in told
     assert "F1: no peer is better than NGP; next: abess -0.100 (1 run)." in own
 
 
-def test_of_real_tables_recovery_is_unknown(peers: ModuleType, peer_tables: ModuleType) -> None:
+def test_of_real_tables_recovery_is_unknown() -> None:
     rows = [("NGP", "told"), ("abess", "told")]
-    text = peer_tables.design_text("d", results_of(peers, [run_of(*row, 0, None) for row in rows], rows))
+    text = peer_tables.design_text("d", results_of([run_of(*row, 0, None) for row in rows], rows))
     assert "F1" not in text
     assert "held-out" in text
 
@@ -194,7 +163,7 @@ class Counting(LinearRegression):
         return super().fit(X, y)
 
 
-def test_trainings_are_those_that_sequential_selectors_do(peer_work: ModuleType) -> None:
+def test_trainings_are_those_that_sequential_selectors_do() -> None:
     assert peer_work.n_trainings(500, 5) == 5 * (500 + 499 + 498 + 497 + 496) == 12_450
     rng = np.random.default_rng(0)
     SequentialFeatureSelector(Counting(), n_features_to_select=2, cv=peer_work.folds()).fit(
@@ -203,7 +172,7 @@ def test_trainings_are_those_that_sequential_selectors_do(peer_work: ModuleType)
     assert Counting.n_fits == peer_work.n_trainings(6, 2) == 55
 
 
-def test_seconds_are_scaled_by_trainings(peer_work: ModuleType) -> None:
+def test_seconds_are_scaled_by_trainings() -> None:
     found = peer_work.scaled([(10, 1, 2.0), (20, 1, 3.0)], (500, 5))
     assert [each["seconds_per_training"] for each in found["timed"]] == [0.04, 0.03]
     assert found["seconds"] == pytest.approx(0.03 * 12_450)
@@ -211,7 +180,7 @@ def test_seconds_are_scaled_by_trainings(peer_work: ModuleType) -> None:
     assert not peer_work.scaled([(10, 1, 2.0), (20, 2, 3.0)], (20, 2))["is_scaled"]
 
 
-def test_the_same_work_says_what_is_scaled(peer_work: ModuleType, peer_tables: ModuleType) -> None:
+def test_the_same_work_says_what_is_scaled() -> None:
     work = peer_work.Work(n_samples=30, n_columns=6, n_steps=2, timed=((3, 1), (4, 1)), repetitions=1)
     found = peer_work.same_work(work)
     assert found["n_trainings"] == 55

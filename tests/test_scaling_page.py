@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from benchmarks import cost_model as model
+from benchmarks import scaling
+from docs import build_scaling as builder
+from docs import scaling_figure, scaling_plan
 from ngp.compute.devices import has_nvidia_driver
 from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 
@@ -23,28 +24,11 @@ COSTS = {"step": 0.01, "candidate": 1e-6, "gram": 0.02, "solve": 0.03, "linear":
 
 
 @pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return importlib.import_module
-
-
-@pytest.fixture
-def model(load: Callable[[str], ModuleType]) -> ModuleType:
-    return load("benchmarks.cost_model")
-
-
-@pytest.fixture
-def builder(load: Callable[[str], ModuleType]) -> ModuleType:
-    return load("docs.build_scaling")
-
-
-@pytest.fixture
 def made_up(
-    builder: ModuleType, model: ModuleType, load: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> dict[str, Any]:  # fmt: skip
     """Results of every benchmark, with round numbers, in place of the measured ones."""
-    scaling = load("benchmarks.scaling")
     truth = model.CostModel(COSTS)
 
     def point(size: Any) -> dict[str, Any]:
@@ -96,15 +80,13 @@ def made_up(
     return results
 
 
-def test_the_page_is_what_the_results_make_of_the_template(builder: ModuleType) -> None:
+def test_the_page_is_what_the_results_make_of_the_template() -> None:
     page = (DOCS / "scaling.md").read_text()
     assert page == builder.document(), "run make docs"
     assert all((DOCS / picture).is_file() for picture in re.findall(r"\]\(([\w-]+\.png)\)", page))
 
 
-def test_every_section_is_there_with_its_results_and_away_without(
-    builder: ModuleType, made_up: dict[str, Any], tmp_path: Path
-) -> None:
+def test_every_section_is_there_with_its_results_and_away_without(made_up: dict[str, Any], tmp_path: Path) -> None:
     template = (DOCS / "scaling.template.md").read_text()
     page = builder.document()
     assert re.findall("^#.*$", page, re.MULTILINE) == re.findall("^#.*$", template, re.MULTILINE)
@@ -114,12 +96,12 @@ def test_every_section_is_there_with_its_results_and_away_without(
     assert re.findall("^#.*$", builder.document(), re.MULTILINE) == ["# How it scales", "## What to use"]
 
 
-def test_every_blank_of_the_template_is_known_and_used(builder: ModuleType) -> None:
+def test_every_blank_of_the_template_is_known_and_used() -> None:
     template = (DOCS / "scaling.template.md").read_text()
     assert {name for name, _ in builder.BLANK.findall(template)} == set(builder.FILL)
 
 
-def test_operations_counted_by_hand(model: ModuleType) -> None:
+def test_operations_counted_by_hand() -> None:
     size = model.Size(7, n_samples=60, n_units=10, n_selected=3, n_folds=4, n_outputs=2)
     # rows of 10 units, 1, 2 targets and 4 × 4 linear units; systems of 10 + 1 + 4 unknowns
     assert model.terms(size) == pytest.approx(
@@ -135,7 +117,7 @@ def test_operations_counted_by_hand(model: ModuleType) -> None:
     assert size.operations == pytest.approx(7 * (60 * 15**2 + 4 * 15**3 / 3))
 
 
-def test_a_model_is_found_again_from_its_times(model: ModuleType) -> None:
+def test_a_model_is_found_again_from_its_times() -> None:
     truth = model.CostModel(COSTS)
     sizes = [
         model.Size(many, n_samples, n_units, n_selected, n_folds, n_outputs)
@@ -149,53 +131,43 @@ def test_a_model_is_found_again_from_its_times(model: ModuleType) -> None:
     assert found.ratios(sizes, [2 * each for each in seconds]) == pytest.approx([2.0] * len(sizes))
 
 
-def test_points_that_the_model_is_not_for_are_left_out(
-    load: Callable[[str], ModuleType], made_up: dict[str, Any]
-) -> None:
-    used = load("benchmarks.scaling").modelled(made_up["scaling"])
+def test_points_that_the_model_is_not_for_are_left_out(made_up: dict[str, Any]) -> None:
+    used = scaling.modelled(made_up["scaling"])
     assert {size.n_units for size in used} == {25, 50, 100, 200}
     assert {size.n_jobs for size in used} == {None}
 
 
-def test_predictions_follow_from_the_measured_constants(
-    load: Callable[[str], ModuleType], made_up: dict[str, Any], model: ModuleType
-) -> None:
-    plan = load("docs.scaling_plan")
+def test_predictions_follow_from_the_measured_constants(made_up: dict[str, Any]) -> None:
     files, truth = made_up["larger_than_memory"], model.CostModel(COSTS)
-    parts = plan.cluster_parts(made_up["scaling"], made_up["million"], made_up["workers"], files)
+    parts = scaling_plan.cluster_parts(made_up["scaling"], made_up["million"], made_up["workers"], files)
     exact, best = (sum(truth.predict(model.Size(n, n_selected=s)) for s in range(5)) for n in (10**6, 10**3))
     # the scan of 3 · 10⁹ numbers took 30 s; the cheap pass of 5 · 10⁶ candidates 5 s
     assert parts["scan"][1:] == pytest.approx((300.0, 300.0))
     assert parts["work"][1:] == pytest.approx((exact, 5.0 + best))
     # 5 ms for a task, of which each pass has eight for each of 200 cores
     assert parts["tasks"][1:] == pytest.approx((5 * 1600 * 0.005, 5 * 3200 * 0.005))
-    assert plan.cluster_total(parts, "exact") == pytest.approx(300 + max(exact, 40.0))
-    assert plan.driver_bytes(made_up["million"]) == pytest.approx(100 * 2**20 * 100)
-    assert plan.sent_bytes(made_up["workers"]) == pytest.approx(1e6 * 2000)
-    gpu = plan.gpu_parts(made_up["scaling-gpu"], files)
+    assert scaling_plan.cluster_total(parts, "exact") == pytest.approx(300 + max(exact, 40.0))
+    assert scaling_plan.driver_bytes(made_up["million"]) == pytest.approx(100 * 2**20 * 100)
+    assert scaling_plan.sent_bytes(made_up["workers"]) == pytest.approx(1e6 * 2000)
+    gpu = scaling_plan.gpu_parts(made_up["scaling-gpu"], files)
     exact = sum(truth.predict(model.Size(12_500_000, n_selected=s)) for s in range(5))
     assert [part.exact for part in gpu.values()] == pytest.approx([300.0, exact, 5 * 3e10 / 8 * 2e-9])
 
 
-def test_figures_of_different_machines_make_no_plan(
-    builder: ModuleType, made_up: dict[str, Any], tmp_path: Path
-) -> None:
+def test_figures_of_different_machines_make_no_plan(made_up: dict[str, Any], tmp_path: Path) -> None:
     elsewhere = made_up["million"] | {"machine": MACHINE | {"cores": 64}}
     (tmp_path / "million.json").write_text(json.dumps(elsewhere))
     with pytest.raises(ValueError, match="come from different machines"):
         builder.document()
 
 
-def test_pictures_are_drawn(builder: ModuleType, made_up: dict[str, Any]) -> None:
+def test_pictures_are_drawn(made_up: dict[str, Any]) -> None:
     pictures = builder.pictures()
     assert set(pictures) == {"scaling-cpu.png", "scaling-gpu.png"}
     assert all(picture.startswith(b"\x89PNG") for picture in pictures.values())
 
 
-def test_the_benchmark_measures_every_curve(
-    load: Callable[[str], ModuleType], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    scaling = load("benchmarks.scaling")
+def test_the_benchmark_measures_every_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scaling.main(["--quick", "--json", str(tmp_path / "scaling.json")])
     results = json.loads((tmp_path / "scaling.json").read_text())
     documented = (ROOT / "benchmarks" / "README.md").read_text()
@@ -203,21 +175,21 @@ def test_the_benchmark_measures_every_curve(
     for name, curve in results["curves"].items():
         assert [point[name] for point in curve] == sorted({point[name] for point in curve})
         assert all(point["seconds"] > 0 and point["way"] == "SSFNScorer" for point in curve)
-    assert set(results["curves"]) == set(load("docs.scaling_figure").AXES)
+    assert set(results["curves"]) == set(scaling_figure.AXES)
     assert "seconds of the fitted model's terms" in capsys.readouterr().out
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not has_nvidia_driver(), reason="there is no CUDA device")
-def test_the_benchmark_measures_a_gpu(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
-    load("benchmarks.scaling").main(["--quick", "--device", "cuda", "--json", str(tmp_path / "scaling.json")])
+def test_the_benchmark_measures_a_gpu(tmp_path: Path) -> None:
+    scaling.main(["--quick", "--device", "cuda", "--json", str(tmp_path / "scaling.json")])
     results = json.loads((tmp_path / "scaling.json").read_text())
     assert "n_jobs" not in results["curves"]
     assert results["streamed"]["seconds"] > 0
 
 
-def test_a_streamed_step_keeps_no_columns(load: Callable[[str], ModuleType], model: ModuleType) -> None:
-    scaling, kept = load("benchmarks.scaling"), []
+def test_a_streamed_step_keeps_no_columns() -> None:
+    kept = []
 
     class Spy(scaling.Step):
         def __call__(self) -> None:
@@ -234,8 +206,8 @@ def test_a_streamed_step_keeps_no_columns(load: Callable[[str], ModuleType], mod
     assert kept == [True, True, False, False]
 
 
-def test_threads_double_up_to_all_cores(load: Callable[[str], ModuleType]) -> None:
-    plan = load("benchmarks.scaling").QUICK
+def test_threads_double_up_to_all_cores() -> None:
+    plan = scaling.QUICK
     assert [size.n_jobs for size in plan.curves(6)["n_jobs"]] == [1, 2, 4, 6]
     assert [size.n_jobs for size in plan.curves(1)["n_jobs"]] == [1]
     assert "n_jobs" not in plan.curves(None)

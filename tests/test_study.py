@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,23 +11,9 @@ import pytest
 from scipy.stats import ks_2samp
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
+from benchmarks import designs, study, study_tables
+
 ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture
-def benchmark(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    monkeypatch.syspath_prepend(str(ROOT))
-    return lambda name: importlib.import_module(f"benchmarks.{name}")
-
-
-@pytest.fixture
-def designs(benchmark: Callable[[str], ModuleType]) -> ModuleType:
-    return benchmark("designs")
-
-
-@pytest.fixture
-def study_tables(benchmark: Callable[[str], ModuleType]) -> ModuleType:
-    return benchmark("study_tables")
 
 
 DRAWN = ("linear", "additive", "interactions", "parity", "correlated blocks", "heavy tails", "classes", "many columns",
@@ -38,7 +21,7 @@ DRAWN = ("linear", "additive", "interactions", "parity", "correlated blocks", "h
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_designs_are_what_they_say(designs: ModuleType, name: str) -> None:
+def test_designs_are_what_they_say(name: str) -> None:
     design = designs.DESIGNS[name]
     data = design.draw(3)
     assert data.X.shape == (design.n_rows, design.n_columns)
@@ -57,7 +40,7 @@ def test_designs_are_what_they_say(designs: ModuleType, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_designs_are_neither_hopeless_nor_trivial(designs: ModuleType, name: str) -> None:
+def test_designs_are_neither_hopeless_nor_trivial(name: str) -> None:
     design = designs.DESIGNS[name]
     data = design.draw(5)
     kind = RandomForestClassifier if design.task == "classification" else RandomForestRegressor
@@ -75,7 +58,7 @@ def test_designs_are_neither_hopeless_nor_trivial(designs: ModuleType, name: str
 
 
 @pytest.mark.parametrize("name", ["diabetes", "breast cancer", "airfoil", "boston", "vowel"])
-def test_real_tables_have_noise_behind_their_columns(designs: ModuleType, name: str) -> None:
+def test_real_tables_have_noise_behind_their_columns(name: str) -> None:
     design = designs.DESIGNS[name]
     if name not in ("diabetes", "breast cancer"):  # their files aren't everywhere
         rng = np.random.default_rng(0)
@@ -90,13 +73,8 @@ def test_real_tables_have_noise_behind_their_columns(designs: ModuleType, name: 
     assert not np.array_equal(rows[:, :real], rows[:, real : 2 * real])
 
 
-@pytest.fixture
-def study(benchmark: Callable[[str], ModuleType]) -> ModuleType:
-    return benchmark("study")
-
-
 @pytest.mark.parametrize("tol", [0.01, 0.09, 0.3])
-def test_study_replays_what_a_threshold_selects(study: ModuleType, tol: float) -> None:
+def test_study_replays_what_a_threshold_selects(tol: float) -> None:
     data = study.DESIGNS["linear"]._replace(n_rows=100, n_columns=12).draw(0)
     judge = study.make_judge(study.DESIGNS["linear"], data, 0)
     path = study.pursue(data, "regression", 0, tol=0.01, most=15)
@@ -106,7 +84,7 @@ def test_study_replays_what_a_threshold_selects(study: ModuleType, tol: float) -
     assert found["n_fits"] == sum(step.n_fits for step in selector.path_)
 
 
-def test_study_predicts_a_constant_without_columns(study: ModuleType) -> None:
+def test_study_predicts_a_constant_without_columns() -> None:
     data = study.DESIGNS["classes"].draw(0)
     share = np.mean(data.y_test == np.bincount(data.y).argmax())
     assert study.held_out_score("classification", data, [], 0) == share
@@ -115,7 +93,7 @@ def test_study_predicts_a_constant_without_columns(study: ModuleType) -> None:
     assert study.f1([3], []) == 0
 
 
-def test_study_calls_a_single_bad_run_no_proof(study: ModuleType) -> None:
+def test_study_calls_a_single_bad_run_no_proof() -> None:
     def runs(auto: list[float]) -> list[dict[str, object]]:
         return [{"variants": {"auto": {"score": each}, "η = 0.09": {"score": 0.7}}} for each in auto]
 
@@ -147,7 +125,7 @@ def measured(auto: float, best: float, known: bool = True) -> dict[str, Any]:
     return {"n_runs": 20, "variants": means, "comparisons": comparisons}
 
 
-def test_tables_say_where_the_default_is_worse(study_tables: ModuleType) -> None:
+def test_tables_say_where_the_default_is_worse() -> None:
     designs = {"linear": measured(0.8, 0.7), "boston": measured(0.6, 0.7, known=False)}
     linear, boston = (line.split("|") for line in study_tables.score_table(designs).splitlines()[2:])
     told = ["linear", "20", "0.700 (η = 0.03)", "0.800", "+0.1000 ± 0.0100", "–", "0.500", "0.450 (random-forest)"]
@@ -156,7 +134,7 @@ def test_tables_say_where_the_default_is_worse(study_tables: ModuleType) -> None
     assert len(study_tables.recovery_table(designs).splitlines()) == 3  # of a real table nobody knows what is relevant
 
 
-def test_no_design_is_in_two_files(study_tables: ModuleType, tmp_path: Path) -> None:
+def test_no_design_is_in_two_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_text(json.dumps({"designs": {"weak": {}}}))
     with pytest.raises(ValueError, match="weak: measured twice"):
