@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks import study_tables
+from benchmarks.designs import DESIGNS
 from ngp import chance
 from ngp.stopping import CLEARLY_CHANCE, BeyondChance
 
@@ -56,3 +58,23 @@ def test_figures_of_fifty_features_are_those_that_were_measured() -> None:
         told = [f"{found[way]['mean']:.4f} ± {found[way]['standard_error']:.4f}" for way in ("ngp", "all", "random")]
         assert f"| {name} | {' | '.join(told)} | {found['published']['lassonet']:.3f} |" in PAGE
         assert (len(found["runs"]), found["held_out"]) == (5, 0.6 if name.endswith("4000") else 0.2)
+
+
+def test_figures_of_the_study_are_those_that_were_measured() -> None:
+    designs = study_tables.read([ROOT / "benchmarks" / "results" / "study.json"])
+    assert designs.keys() == DESIGNS.keys()
+    assert f"\n{study_tables.score_table(designs)}\n" in PAGE
+    assert f"\n{study_tables.recovery_table(designs)}\n" in PAGE
+    counts = []
+    for measure in ("score", "f1"):
+        compared = [study_tables.comparison(found, measure) for found in designs.values() if has(found, measure)]
+        counts.append(f"on {sum(each['not_worse'] for each in compared)} of {len(compared)}")
+    assert "By the score the default is not worse {} designs, by F1 {}.".format(*counts) in PAGE
+    ahead, default = (designs["parity"]["variants"][name] for name in ("auto, look_ahead=2", "auto"))
+    told = f"an F1 of {ahead['f1']['mean']:.3f} and a score of {ahead['score']['mean']:.3f}"
+    times = ahead["n_fits"]["mean"] / default["n_fits"]["mean"]
+    assert f"{told}, with {times:.1f} times the default's trainings" in PAGE
+
+
+def has(found: dict[str, Any], measure: str) -> bool:
+    return any(each["measure"] == measure for each in found["comparisons"])
