@@ -52,7 +52,7 @@ bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 
 bench-peers: $(PEERS_STAMP) ## measure NGP beside other packages and write benchmarks/results/peers.json and peers.md
 	mkdir -p benchmarks/results
-	$(BIN)/python -m benchmarks.peers --jobs 2 --json benchmarks/results/peers.json
+	$(BIN)/python -m benchmarks.peers --whole --limit 120 --json benchmarks/results/peers.json
 	$(BIN)/python -m benchmarks.peer_tables benchmarks/results/peers.json > benchmarks/results/peers.md
 
 docs: $(DEV_STAMP) ## make the documentation, docs/_build/index.html; runs examples/, takes results from docs/reproduction and benchmarks/results

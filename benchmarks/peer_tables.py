@@ -39,15 +39,21 @@ def work_text(found: Found) -> str:
     ]
     lines = [
         f"\n## The same work: {sizes}, one thread\n",
-        "Peers train `MLPRegressor(hidden_layer_sizes=(500,), max_iter=10)` for every candidate and fold.",
+        "Peers train `MLPRegressor(hidden_layer_sizes=(500,), max_iter=10, batch_size=...)` for every candidate and",
+        "fold, with the paper's batches of 32 rows and with 200, scikit-learn's default.",
         "What was timed of them:\n",
         markdown_table(titles, timed_rows(found)),
         f"\nThe whole selection takes {found['n_trainings']:,} trainings:\n",
         *(f"- {name}: {row['seconds']:.0f} s, {how(row)}." for name, row in found["peers"].items()),
-        "\nNGP's whole fits, measured, the final predictor included, and how many times as long the peers take:\n",
+        f"\nNGP's whole fits{place(work)}, measured, the final predictor included, and how many times as long the",
+        "peers take. SSFN is a network that isn't trained by gradients; the MLPs are the peers' own network:\n",
         markdown_table(["", "seconds", *found["peers"]], rows),
     ]
     return "\n".join(lines)
+
+
+def place(work: Found) -> str:
+    return "" if work["device"] == "cpu" else f" on the device {work['device']}"
 
 
 def how(row: Found) -> str:

@@ -137,8 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print_facts(results["machine"])
     print(*left_out.values(), sep="\n", flush=True)
     if options.repetitions:
-        timed = Work().timed + ((Work().whole,) if options.whole else ())
-        results["same_work"] = same_work(Work(timed=timed, repetitions=options.repetitions))
+        work = Work(repetitions=options.repetitions, is_whole=options.whole, device=options.device)
+        results["same_work"] = same_work(work)
         print(work_text(results["same_work"]), flush=True)
     save_json(options.json, results)
     seeds = range(options.first_seed, options.first_seed + options.runs)
@@ -172,7 +172,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=3,
         help=f"of the same work, by NGP and {' and '.join(PEERS)}; 0 leaves it out",
     )
-    parser.add_argument("--whole", action="store_true", help="the same work by the peers in full, too: many minutes")
+    parser.add_argument("--whole", action="store_true", help="peers do the same work in full, too: 15 minutes")
+    parser.add_argument("--device", default="cpu", help="of NGP in the same work; the selections are made on the CPU")
     options = parser.parse_args(arguments)
     if NGP not in options.methods:
         print(f"{NGP} is not among the methods: nothing is compared with it", file=sys.stderr)

@@ -184,10 +184,31 @@ def test_the_same_work_says_what_is_scaled() -> None:
     work = peer_work.Work(n_samples=30, n_columns=6, n_steps=2, timed=((3, 1), (4, 1)), repetitions=1)
     found = peer_work.same_work(work)
     assert found["n_trainings"] == 55
-    ngp, peer = found["ngp"], found["peers"]["scikit-learn SFS"]
+    ngp, peer = found["ngp"], found["peers"]["scikit-learn SFS, batches of 32"]
     assert {"NGP, SSFN, 1 draw", "NGP, SSFN, 8 draws (default)"} <= ngp.keys()
     assert [each["n_trainings"] for each in peer["timed"]] == [15, 20]
     for name, row in ngp.items():
         assert peer["ratios"][name] == pytest.approx(peer["seconds"] / row["seconds"])
     text = peer_tables.work_text(found)
     assert "scaled from 20 trainings, not measured" in text
+
+
+def test_the_same_work_in_full_is_measured() -> None:
+    work = peer_work.Work(n_samples=30, n_columns=5, n_steps=2, timed=((2, 1),), repetitions=1, is_whole=True)
+    found = peer_work.same_work(work)
+    for peer in found["peers"].values():
+        assert [each["n_trainings"] for each in peer["timed"]] == [10, 45]
+        assert not peer["is_scaled"]
+        assert peer["seconds"] == peer["timed"][-1]["seconds"]
+    assert peer_tables.work_text(found).count("s, measured.") == len(found["peers"])
+
+
+@pytest.mark.parametrize("batch", peer_work.BATCHES)
+def test_ngps_networks_of_the_same_work_are_the_peers(batch: int) -> None:
+    pytest.importorskip("torch")
+    ours = peer_work.predictors()[f"MLP, 1 draw, batches of {batch}"]
+    theirs = peer_work.network(batch)
+    assert (ours.n_units,) == theirs.hidden_layer_sizes
+    assert (ours.n_layers, ours.epochs, ours.batch_size) == (1, theirs.max_iter, theirs.batch_size)
+    assert theirs.activation == "relu"
+    assert theirs.solver == "adam"
