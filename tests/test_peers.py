@@ -199,7 +199,7 @@ def test_the_same_work_in_full_is_measured() -> None:
     for peer in found["peers"].values():
         assert [each["n_trainings"] for each in peer["timed"]] == [10, 45]
         assert not peer["is_scaled"]
-        assert peer["seconds"] == peer["timed"][-1]["seconds"]
+        assert peer["seconds"] == pytest.approx(peer["timed"][-1]["seconds"])
     assert peer_tables.work_text(found).count("s, measured.") == len(found["peers"])
 
 
