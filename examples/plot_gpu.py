@@ -47,7 +47,7 @@ for n in numbers:
 
 figure, ax = plt.subplots(figsize=(7, 4))
 ax.plot(numbers, seconds, marker="o")
-ax.set(xlabel="number of candidates", ylabel="seconds a step", ylim=(0, None))
+ax.set(xlabel="number of candidates", ylabel="seconds a step", ylim=(0, 1.1 * max(seconds)))
 ax.set_xticks([0, *numbers])
 ax.set_title(f"Time of a step with {name}, device {device!r}")
 plt.show()

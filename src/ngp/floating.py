@@ -257,6 +257,8 @@ class Regrowth:
                 step = replace(step, action="swap", dropped=self.group, n_selected=n_selected, n_columns=n_columns)
             self.steps.append(step)
             if step.loss < self.target:
+                if len(self.new) > 1:  # what the first of them was made for
+                    self.steps[self.n_made] = replace(self.new[0], ahead=step.loss, n_ahead=len(self.new))
                 return True
             if step.loss - left * (step.before - step.loss) >= self.target:  # if all others gain as much
                 return False

@@ -66,8 +66,8 @@ class Step:
     dropped : int or None
         The group that was dropped.
     ahead : float
-        Loss of the best selection that was found by looking ahead, which begins with the added group; NaN where
-        nobody looked.
+        Loss of the best selection that was found by looking ahead, or of an exchange of one for several, which
+        begins with the added group; NaN where there is none.
     n_ahead : int
         How many groups it adds.
     certainty : float

@@ -241,8 +241,14 @@ def _judge(draws: Draws, step: Step) -> float:
 def _taken_back(steps: Sequence[Step], keep: int) -> list[Step]:
     """The same steps, of which only so many that stood before are left standing; but no exchange is taken back."""
     standing = [number for number, step in enumerate(steps) if step.kept]
-    last = max([standing[keep], *(number for number in standing if steps[number].action == "swap")])
-    return [replace(step, kept=step.kept and number <= last) for number, step in enumerate(steps)]
+    actions = [steps[number].action for number in standing]
+    for place in range(len(standing)):
+        if actions[place] == "swap":
+            end = place + steps[standing[place]].n_ahead  # of one for several
+            while actions[end : end + 1] == ["drop"]:
+                end += 1
+            keep = max(keep, end - 1)
+    return [replace(step, kept=step.kept and number <= standing[keep]) for number, step in enumerate(steps)]
 
 
 def _start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
