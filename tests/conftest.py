@@ -1,6 +1,8 @@
-"""What holds for all tests."""
+"""What holds for all tests, and what many of them use."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,3 +15,13 @@ def own_random_numbers(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
         if hasattr(request.module, name):
             # Not the seed of the module's own data, which would be drawn again.
             monkeypatch.setattr(request.module, name, np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def one_torch_thread() -> Iterator[None]:
+    """For the files that train with torch, which the others needn't import."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # more are slow on tensors this small
+    yield
+    torch.set_num_threads(before)

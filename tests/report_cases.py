@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.datasets import load_digits
 
 from ngp import NeuralGreedyPursuit
@@ -37,6 +39,11 @@ class Case:
     def __init__(self, selector: NeuralGreedyPursuit, X: Any, y: Any, **options: Any) -> None:
         self.selector, self.X, self.y = selector.fit(X, y), X, y
         self.result = Result.of(selector, X, y, **options)
+
+    def document(self) -> dict[str, Any]:
+        """The JSON document of the result, as a reader gets it."""
+        read: dict[str, Any] = json.loads(self.result.to_json(), parse_constant=pytest.fail)
+        return read
 
 
 @cache

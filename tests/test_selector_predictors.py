@@ -3,72 +3,22 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from predictor_cases import FAST_CNN, FAST_MLP, FAST_SSFN, OnlySquares, fit, make_data, make_selector, names
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from torch import Tensor, nn
 
 from ngp import NeuralGreedyPursuit
 from ngp.groups import image_windows
 from ngp.losses import LOSSES
-from ngp.predictors import CNN, MLP, SSFN
-from ngp.predictors.base import ColumnSets, Losses
-from ngp.problem import Problem
+from ngp.predictors import MLP, SSFN
 
-FAST_SSFN = SSFN(n_units=12, n_draws=1, refit_units=12)
-FAST_MLP = MLP(n_units=16, epochs=6, batch_size=16, n_draws=1, refit_epochs=6)
-N_COLUMNS = 5
-
-
-def tiny_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    layers = [nn.Conv2d(image[0], 3, (1, 2)), nn.Tanh(), nn.Flatten()]
-    return nn.Sequential(*layers, nn.Linear(3 * image[1] * (image[2] - 1), n_outputs))
-
-
-FAST_CNN = CNN(network=tiny_network, image_shape=(1, 5), epochs=2, refit_epochs=2)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slow on tensors this small
-    yield
-    torch.set_num_threads(before)
-
-
-def make_data(kind: str = "regression", n_samples: int = 70, seed: int = 0) -> tuple[Any, Any]:
-    """Draw y from columns 3 and 1, the former more important."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_samples, N_COLUMNS))
-    signal = 2 * X[:, 3] + np.abs(X[:, 1]) + 0.1 * rng.normal(size=n_samples)
-    y = {
-        "regression": signal,
-        "outputs": np.stack([signal, -X[:, 3]], axis=1),
-        "binary": np.where(signal > 0.5, "up", "down"),
-        "classes": np.array(["a", "b", "c"])[np.digitize(signal, [-1, 1.5])],
-    }[kind]
-    return X, y
-
-
-def make_selector(predictor: Any, **settings: Any) -> NeuralGreedyPursuit:
-    common = {"n_features_to_select": 2, "cv": 3, "device": "cpu", "random_state": 0}
-    return NeuralGreedyPursuit(predictor, **{**common, **settings})
-
-
-def fit(predictor: Any, kind: str = "regression", **settings: Any) -> NeuralGreedyPursuit:
-    return make_selector(predictor, **settings).fit(*make_data(kind))
-
-
-def names(selector: NeuralGreedyPursuit) -> list[str]:
-    return [step.predictor for step in selector.path_[1:]]
-
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 TINY_MLP = MLP(n_units=4, epochs=1, n_draws=1, refit_epochs=1)
 
@@ -303,128 +253,8 @@ def test_cloning_and_pickling(predictor: Any) -> None:
     assert repr(selector.predictor) == repr(predictor)  # nothing was changed by the fit
 
 
-# What goes wrong
-
-
-class OnlySquares:
-    """A predictor of the user's own, which can't do every loss."""
-
-    losses = frozenset({"squared_error"})
-
-    def bind(self, problem: Problem, **conditions: Any) -> Any:
-        assert set(conditions) == {"random_state", "n_jobs", "dtype", "device"}
-        return self
-
-    def add_losses(self, selected: Any, candidates: ColumnSets) -> Losses:
-        return Losses(1.0 + np.arange(len(candidates))[:, None], np.ones(1))
-
-    def fit(self, selected: Any) -> Any:
-        return self
-
-    def predict(self, X: Any) -> Any:
-        return np.ones((len(X), 1))
-
-
 def test_a_predictor_of_ones_own() -> None:
     selector = fit(OnlySquares())
     assert selector.order_.tolist() == [0, 1]
     assert names(selector) == ["OnlySquares", "OnlySquares"]
     assert (selector.predict(make_data()[0]) == 1).all()
-
-
-@pytest.mark.parametrize(
-    "predictor", [OnlySquares(), [FAST_MLP, OnlySquares()], lambda step: FAST_MLP if step == 1 else OnlySquares()]
-)
-@pytest.mark.parametrize("loss", ["hinge", "cross_entropy"])
-def test_a_loss_that_a_predictor_cannot_score(predictor: Any, loss: str) -> None:
-    with pytest.raises(ValueError, match=f"^loss='{loss}' can't be scored by OnlySquares: use one of squared_error"):
-        fit(predictor, "classes", loss=loss)
-
-
-def test_a_loss_that_the_first_predictor_of_a_callable_cannot_score_names_the_predictor() -> None:
-    with pytest.raises(ValueError, match="loss='hinge' can't be scored by OnlySquares: use one of squared_error"):
-        fit(lambda step: OnlySquares(), "classes", loss="hinge")
-
-
-@pytest.mark.parametrize(
-    "predictor", [FAST_MLP, [FAST_MLP, FAST_SSFN], [Ridge(), FAST_MLP]], ids=["MLP", "networks", "with an estimator"]
-)
-def test_scoring_is_for_estimators(predictor: Any) -> None:
-    with pytest.raises(ValueError, match="scoring is for scikit-learn estimators, and MLP is none: use loss instead"):
-        fit(predictor, scoring="r2")
-
-
-MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
-    "unknown name": ("forest", ValueError, "The 'predictor' parameter .* must be a str among .* Got 'forest' instead"),
-    "unknown name in a list": ([FAST_SSFN, "forest"], ValueError, "predictor='forest' is unknown: use one of ssfn"),
-    "empty list": ([], ValueError, r"predictor=\[\] is empty: give at least one predictor"),
-    "class": (MLP, TypeError, r"predictor=MLP is a class: give an object, made with MLP\(…\)"),
-    "class in a list": ([FAST_MLP, SSFN], TypeError, r"predictor=SSFN is a class: give an object"),
-    "something else": (5, ValueError, "The 'predictor' parameter of NeuralGreedyPursuit must be .* Got 5 instead"),
-    "something else in a list": ([FAST_SSFN, 5], TypeError, "predictor=5 can't predict: give a name"),
-    "callable of callables": (
-        lambda step: lambda step: "ssfn",
-        TypeError,
-        "predictor.* returned a callable for step 1: it must return a predictor",
-    ),
-    "callable of nothing": (lambda step: None, TypeError, "predictor=None can't predict"),
-    "later step": (
-        lambda step: FAST_SSFN if step == 1 else "forest",
-        ValueError,
-        "predictor='forest' is unknown: use one of ssfn, mlp, cnn, kernel",
-    ),
-    "no square image": ("cnn", ValueError, "image_shape=None, and X with 5 columns is no square image"),
-    "bad setting": (MLP(n_units=0), ValueError, "The 'n_units' parameter of MLP must be"),
-    "bad setting in a list": ([FAST_SSFN, MLP(epochs=0)], ValueError, "The 'epochs' parameter of MLP must be"),
-}
-
-
-@pytest.mark.parametrize(("predictor", "error", "message"), MISTAKES.values(), ids=MISTAKES)
-def test_mistakes_are_named(predictor: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        fit(predictor)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("predictor", [FAST_MLP, FAST_CNN, [FAST_MLP, FAST_CNN]], ids=["MLP", "CNN", "both"])
-def test_a_device_that_is_not_there(predictor: Any) -> None:
-    with pytest.raises(ValueError, match=r"device='cuda' isn't available here .*: use device='cpu' or 'auto'"):
-        fit(predictor, device="cuda")
-    own = clone(FAST_MLP).set_params(device="cuda")
-    with pytest.raises(ValueError, match="device='cuda' isn't available here"):
-        fit(own, device="auto")
-    assert fit(clone(FAST_MLP).set_params(device="cpu"), device="cuda", n_features_to_select=1).order_.tolist() == [3]
-
-
-@pytest.mark.filterwarnings("ignore:Nothing was selected")
-def test_a_diverging_training_ends_the_pursuit() -> None:
-    with np.errstate(all="ignore"), pytest.warns(UserWarning, match="Step 1 ends the pursuit: the loss of every"):
-        selector = fit(clone(FAST_MLP).set_params(learning_rate=1e30))
-    assert len(selector.order_) == 0
-
-
-def test_a_diverging_member_leaves_the_pursuit_to_the_others() -> None:
-    with np.errstate(all="ignore"):
-        selector = fit([clone(FAST_MLP).set_params(learning_rate=1e30), FAST_SSFN])
-    assert names(selector) == ["SSFN", "SSFN"]
-    assert np.isfinite(selector.predict(make_data()[0])).all()
-
-
-class Sightless(nn.Module):
-    """No number as soon as the first pixel is seen."""
-
-    def __init__(self, image: tuple[int, int, int], n_outputs: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(image[1] * image[2], n_outputs))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.where(x[:, 0, 0, :1] != 0, torch.nan, self.layers(x))
-
-
-def test_a_diverging_candidate_loses_with_a_warning() -> None:
-    predictor = CNN(network=Sightless, image_shape=(1, 5), epochs=2, refit_epochs=2)
-    with pytest.warns(UserWarning, match="^1 candidates have a loss that is no finite number: they lose"):
-        selector = fit(predictor)
-    assert 0 not in selector.order_
-    assert np.isnan(selector.losses_[:, 0]).all()
-    assert np.isfinite(selector.predict(make_data()[0])).all()

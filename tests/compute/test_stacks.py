@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from typing import Any
@@ -12,22 +12,26 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stack_cases import (
+    CHANNELS,
+    COLS,
+    IMAGE,
+    N_COPIES,
+    ROWS,
+    Branches,
+    assert_like_plain,
+    assert_same,
+    make_inputs,
+    make_stack,
+    plain_copies,
+    randn,
+    with_output,
+)
 from torch import Tensor, nn
-from torch.nn import functional
 
 from ngp.compute.stacks import StackedNetwork
 
-N_COPIES, BATCH = 3, 5
-CHANNELS, ROWS, COLS = 2, 7, 9
-IMAGE = (CHANNELS, ROWS, COLS)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slow on tensors this small
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
 
 class Residual(nn.Module):
@@ -41,17 +45,6 @@ class Residual(nn.Module):
         return self.second(x + torch.tanh(self.first(x)))
 
 
-class Branches(nn.Module):
-    """Looks at its numbers to decide what to do, which can't be batched."""
-
-    def __init__(self, n_outputs: int = 2) -> None:
-        super().__init__()
-        self.one, self.other = nn.Linear(4, n_outputs), nn.Linear(4, n_outputs)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.one(x) if x.sum() > 0 else self.other(x)
-
-
 class Bare(nn.Module):
     """Parameters without layers."""
 
@@ -61,12 +54,6 @@ class Bare(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.relu(x @ self.weights[0]) @ self.weights[1]
-
-
-def with_output(*layers: nn.Module, image: tuple[int, ...] = IMAGE) -> nn.Module:
-    """Make a network with two outputs of layers for images."""
-    features = nn.Sequential(*layers, nn.Flatten()).eval()
-    return nn.Sequential(*features, nn.Linear(features(torch.zeros(1, *image)).shape[1], 2)).train()
 
 
 def convolution(**options: Any) -> nn.Module:
@@ -128,64 +115,6 @@ OTHERS: dict[str, Callable[[], nn.Module]] = {
     ),
     "decides by its numbers": Branches,
 }
-IMAGE_LAYERS = (nn.Conv2d, nn.MaxPool2d, nn.Flatten)
-
-
-def randn(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def make_inputs(module: nn.Module, n_copies: int = N_COPIES, seed: int = 0) -> Tensor:
-    sees_images = any(isinstance(layer, IMAGE_LAYERS) for layer in module.modules())
-    return randn(n_copies, BATCH, *(IMAGE if sees_images else (4,)), seed=seed)
-
-
-def make_stack(module: nn.Module, n_copies: int = N_COPIES, seed: int = 0) -> StackedNetwork:
-    """Make copies in double precision, all with random parameters of their own."""
-    stack = StackedNetwork(module, n_copies, dtype=torch.float64, seed=seed)
-    with torch.no_grad():
-        for number, parameter in enumerate(stack.parameters):
-            parameter.copy_(randn(*parameter.shape, seed=100 + number))
-    return stack
-
-
-def plain_copies(stack: StackedNetwork, module: nn.Module) -> list[nn.Module]:
-    """The same networks as modules, one by one."""
-    copies = []
-    for index in range(stack.n_copies):
-        copy = deepcopy(module).double()
-        with torch.no_grad():
-            for own, stacked in zip(copy.parameters(), stack.parameters, strict=True):
-                own.copy_(stacked[index])
-        copies.append(copy)
-    return copies
-
-
-def assert_same(found: Tensor, expected: Tensor) -> None:
-    assert found.shape == expected.shape
-    largest = expected.detach().abs().max()
-    assert (found - expected).detach().abs().max() <= 1e-12 * max(1.0, float(largest))
-
-
-def derivatives(outputs: Tensor, by: list[Tensor], slopes: Tensor) -> tuple[Tensor, ...]:
-    return torch.autograd.grad(outputs, by, slopes, allow_unused=True, materialize_grads=True)
-
-
-def assert_like_plain(
-    stack: StackedNetwork, copies: Sequence[nn.Module], inputs: Tensor, *, training: bool = False
-) -> None:
-    """Outputs, and derivatives by parameters and inputs, are those of every copy alone."""
-    inputs = inputs.clone().requires_grad_()
-    outputs = stack(inputs, training=training)
-    slopes = randn(*outputs.shape, seed=7)
-    gradients = derivatives(outputs, [inputs, *stack.parameters], slopes)
-    for index, copy in enumerate(copies):
-        own = inputs[index].detach().clone().requires_grad_()
-        expected = copy.train(training)(own)
-        assert_same(outputs[index], expected)
-        expected_gradients = derivatives(expected, [own, *copy.parameters()], slopes[index])
-        for found, gradient in zip(gradients, expected_gradients, strict=True):
-            assert_same(found[index], gradient)
 
 
 @pytest.fixture
@@ -313,87 +242,6 @@ def test_copy_into_gives_one_copy_to_a_module(make: Callable[[], nn.Module]) -> 
         assert stack.copy_into(index, given_back) is given_back
         for own, other in zip(given_back.parameters(), expected.parameters(), strict=True):
             assert torch.equal(own, other)
-
-
-# Dropout
-
-
-class GivenDropout(nn.Module):
-    """Dropout that draws from a generator of its own, as a plain twin."""
-
-    def __init__(self, share: float, generator: torch.Generator) -> None:
-        super().__init__()
-        self.share, self.generator = share, generator
-
-    def forward(self, x: Tensor) -> Tensor:
-        if not self.training:
-            return x
-        return x * (torch.rand(x.shape, generator=self.generator) >= self.share) / (1 - self.share)
-
-
-def dropout_layers(dropout: Callable[[float], nn.Module], images: bool) -> nn.Module:
-    if images:
-        return with_output(dropout(0.2), nn.Conv2d(CHANNELS, 3, 3), nn.ReLU(), dropout(0.5))
-    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), dropout(0.5), nn.Linear(8, 2))
-
-
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("images", [False, True])
-def test_dropout_is_that_of_plain_modules_with_the_same_masks(images: bool, training: bool) -> None:
-    module = dropout_layers(nn.Dropout, images)
-    stack = make_stack(module, seed=3)
-    inputs = make_inputs(module)
-    copies = plain_copies(stack, module)
-    for copy in copies:
-        generator = torch.Generator().manual_seed(3)
-        for number, layer in enumerate(copy):
-            if isinstance(layer, nn.Dropout):
-                copy[number] = GivenDropout(layer.p, generator)
-    for _ in range(2):  # the second time with other masks
-        assert_like_plain(stack, copies, inputs, training=training)
-
-
-def noisy_branches() -> nn.Module:
-    class Noisy(Branches):
-        def forward(self, x: Tensor) -> Tensor:
-            return functional.dropout(super().forward(x), 0.5, self.training)
-
-    return Noisy(50)
-
-
-DROPOUTS: dict[str, Callable[[], nn.Module]] = {
-    "by layers": lambda: nn.Sequential(nn.Linear(4, 50), nn.Dropout(0.5)),
-    "by vmap": lambda: nn.Sequential(nn.Linear(4, 50), nn.Tanh(), nn.Dropout(0.5)),
-    "one by one": noisy_branches,
-    "with buffers": lambda: nn.Sequential(nn.Linear(4, 50), nn.BatchNorm1d(50), nn.Dropout(0.5)),
-}
-
-
-@pytest.mark.parametrize("make", DROPOUTS.values(), ids=DROPOUTS)
-def test_all_copies_drop_the_same_units(make: Callable[[], nn.Module]) -> None:
-    module = make()
-    inputs = make_inputs(module, 1).expand(N_COPIES, -1, -1)
-
-    def outputs(seed: int, n_calls: int = 1, training: bool = True) -> Tensor:
-        stack = StackedNetwork(module, N_COPIES, dtype=torch.float64, seed=seed)
-        return [stack(inputs, training=training) for _ in range(n_calls)][-1].detach()
-
-    dropped = outputs(1)
-    assert 0.3 < (dropped == 0).double().mean() < 0.7
-    assert torch.equal(dropped, dropped[:1].expand_as(dropped))
-    assert torch.equal(dropped, outputs(1))
-    assert not torch.equal(dropped == 0, outputs(2) == 0)  # another seed
-    assert not torch.equal(dropped == 0, outputs(1, n_calls=2) == 0)  # another call
-    assert (outputs(1, training=False) != 0).all()
-    assert torch.equal(outputs(1, training=False), outputs(2, training=False))
-
-
-@pytest.mark.parametrize("make", DROPOUTS.values(), ids=DROPOUTS)
-def test_torch_keeps_its_own_random_numbers(make: Callable[[], nn.Module]) -> None:
-    stack = make_stack(module := make())
-    before = torch.get_rng_state()
-    stack(make_inputs(module), training=True)
-    assert torch.equal(torch.get_rng_state(), before)
 
 
 # Settings of torch

@@ -12,13 +12,3 @@ from threadpoolctl import threadpool_limits
 def one_blas_thread() -> Iterator[None]:
     with threadpool_limits(1):  # more are slow on matrices this small
         yield
-
-
-@pytest.fixture(scope="module")
-def one_torch_thread() -> Iterator[None]:
-    """For the files that train with torch, which the others needn't import."""
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slow on tensors this small
-    yield
-    torch.set_num_threads(before)

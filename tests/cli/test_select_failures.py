@@ -1,0 +1,128 @@
+"""``ngp select`` that is cut short or fails: it keeps what it has, and says in a sentence what went wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ngp import NeuralGreedyPursuit
+from ngp.cli.select import select as select_command
+from ngp.result import Result
+
+Call = Callable[..., Any]
+NGP = [sys.executable, "-m", "ngp"]
+
+
+def test_budgets_end_it_with_a_partial_result(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    result = call("select", "houses.csv", "-t", "price", "--max-fits", "5", "--features", "4", "--out", "out.json")
+    assert result.exit_code == 0
+    assert "Selected 1 of 5 features" in result.stdout
+    assert "This is a partial result: it could have gone on." in result.stdout
+    assert Result.read(folder / "out.json").answer["partial"] is True
+    assert call("select", "houses.csv", "-t", "price", "--max-time", "1ms", "--features", "4").exit_code == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for single processes")
+def test_ctrl_c_keeps_what_is_there(folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(2000, 80))).rename(columns=str)
+    frame.assign(y=frame["3"] ** 2 + rng.normal(size=2000)).to_csv("data.csv", index=False)
+    command = [*NGP, "select", "data.csv", "-t", "y", "--features", "80", "--jobs", "1", "--out", "out.json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        for line in process.stderr:
+            if line.startswith("step 2"):
+                process.send_signal(signal.SIGINT)
+                break
+        said = process.stderr.read()
+        answer = process.stdout.read()
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert "Why it stopped: interrupted" in answer
+    found = Result.read(folder / "out.json")
+    assert found.answer["partial"] is True
+    assert 2 <= len(found.answer["names"]) < 80
+
+
+def test_ctrl_c_before_the_first_step(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(path: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules[select_command.callback.__module__], "read_table", interrupt)
+    result = call("select", "houses.csv", "-t", "price")
+    assert result.exit_code == 130
+    assert result.stderr == "Stopped.\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (MemoryError(), 1, "There is not enough memory for these data: select from fewer columns or rows."),
+        (RuntimeError("the device\nis lost"), 1, "the device is lost"),
+        (OSError("disk full"), 1, "disk full"),
+        (ImportError("predictor='mlp' needs torch."), 2, "--predictor 'mlp' needs torch."),
+    ],
+)
+def test_failures_while_running(
+    error: Exception, status: int, message: str, houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(NeuralGreedyPursuit, "fit", fail)
+    result = call("select", "houses.csv", "-t", "price")
+    assert result.exit_code == status
+    assert result.stderr.splitlines()[-1] == f"Error: {message}"
+
+
+def test_a_file_that_cannot_be_written(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ngp.cli.writing.write_whole", refuse)
+    result = call("select", "houses.csv", "-t", "price", "--features", "1", "--reduced", "few.csv")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "Error: few.csv can't be written: No space left on device."
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (ImportError("A report needs matplotlib."), 2, "A report needs matplotlib."),
+        (OSError(28, "No space left on device"), 1, "one.html can't be written: No space left on device."),
+    ],
+)
+def test_a_report_that_cannot_be_written(
+    error: Exception, status: int, message: str, houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("ngp.report.write_report", refuse)
+    result = call("select", "houses.csv", "-t", "price", "--features", "1", "--report", "one.html")
+    assert result.exit_code == status
+    assert result.stderr.splitlines()[-1] == f"Error: {message}"
+
+
+def test_a_folder_that_is_locked(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    result = call("select", "houses.csv", "-t", "price", "--out", "out.json")
+    assert result.exit_code == 2
+    assert "--out out.json: the folder . can't be written to." in result.stderr
+
+
+def test_report_needs_jinja2(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ngp.cli.reading.find_spec", lambda name: None if name == "jinja2" else True)
+    result = call("select", "houses.csv", "-t", "price", "--report", "one.html")
+    assert result.exit_code == 2
+    assert "--report needs jinja2: install it with pip install 'neural-greedy-pursuit[report]'." in result.stderr
