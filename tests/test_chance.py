@@ -323,7 +323,7 @@ def test_it_is_the_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "message"), [(0, "level=0 must be"), (1.5, "level=1.5 is no probability"), ("x", "level='x'")]
+    ("level", "message"), [(0, "level=0 must be"), (1, "level=1 is no probability"), ("x", "level='x'")]
 )
 def test_levels_that_are_none(level: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):

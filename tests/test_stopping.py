@@ -1,9 +1,11 @@
+"""Stop rules on made-up steps, each beside what its description says in plain loops."""
+
 from __future__ import annotations
 
 import pickle
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ngp.stopping import (
+    BeyondChance,
     FirstOf,
     MaxColumns,
     MaxFeatures,
@@ -288,6 +291,7 @@ COUNT = "must be an integer of at least 1."
         (MaxFits, {"n": 0}, f"n=0 {COUNT}"),
         (RelativeImprovement, {"tol": 0.1, "patience": 0}, f"patience=0 {COUNT}"),
         (Plateau, {"patience": 0}, f"patience=0 {COUNT}"),
+        (BeyondChance, {"patience": 0}, f"patience=0 {COUNT}"),
         (
             RelativeImprovement,
             {"tol": -0.1},
@@ -356,3 +360,41 @@ def test_standard_error_of_unequal_folds_is_about_right() -> None:
     means = rng.standard_normal((4000, 5)) / np.sqrt(sizes)
     squares = [standard_error(losses, sizes / 100) ** 2 for losses in means]
     assert np.sqrt(np.mean(squares)) == pytest.approx(0.1, rel=0.06)
+
+
+def chances(values: Sequence[float]) -> list[FakeStep]:
+    start, *added = path([9.0] * (len(values) + 1))
+    return [replace(start, action="start"), *map(lambda step, chance: replace(step, chance=chance), added, values)]
+
+
+@given(
+    values=st.lists(st.sampled_from([0.0, 0.01, 0.011, 0.2, 0.21, 1.0]), max_size=8),
+    patience=st.integers(1, 4),
+    exhausted=st.booleans(),
+)
+def test_beyond_chance_waits_for_what_is_in_doubt(values: list[float], patience: int, exhausted: bool) -> None:
+    n_unpaid = 0
+    for chance in values:
+        n_unpaid = 0 if chance <= 0.01 else n_unpaid + 1
+    rule, steps = BeyondChance(patience=patience), chances(values)
+    stop = rule.check(steps, exhausted=exhausted)
+    assert rule.n_unpaid(steps) == n_unpaid
+    if n_unpaid == 0 or (n_unpaid < patience and values[-1] <= 0.2 and not exhausted):
+        assert stop is None
+    else:
+        what = "the last step" if n_unpaid == 1 else f"the last {n_unpaid} steps together"
+        reason = f"a gain as in {what} comes by chance with probability {values[-1]:.2g}"
+        assert stop == Stop(reason, len(values) - n_unpaid)
+
+
+@pytest.mark.parametrize("action", ["drop", "swap"])
+def test_to_drop_or_to_exchange_need_not_be_beyond_chance(action: str) -> None:
+    steps = chances([0.5, 0.5, 0.5])
+    steps[2] = replace(steps[2], action=action)
+    assert BeyondChance().n_unpaid(steps) == 1
+
+
+def test_defaults_are_those_that_the_descriptions_name() -> None:
+    assert BeyondChance() == BeyondChance(level=0.01, patience=3)
+    assert Plateau() == Plateau(patience=3, standard_errors=1.0)
+    assert RelativeImprovement(0.1) == RelativeImprovement(0.1, patience=1)
