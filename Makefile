@@ -50,10 +50,11 @@ bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
 
-bench-peers: $(PEERS_STAMP) ## measure NGP beside other packages and write benchmarks/results/peers.json and peers.md
+bench-peers: $(PEERS_STAMP) ## measure NGP beside other packages and write benchmarks/results/peers.json and peers.md, README's table and docs/peers.png
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.peers --whole --limit 120 --json benchmarks/results/peers.json
 	$(BIN)/python -m benchmarks.peer_tables benchmarks/results/peers.json > benchmarks/results/peers.md
+	$(BIN)/python -m docs.build_peers
 
 docs: $(DEV_STAMP) ## make the documentation, docs/_build/index.html; runs examples/, takes results from docs/reproduction and benchmarks/results
 	$(BIN)/python docs/build_reproduction.py

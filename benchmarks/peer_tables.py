@@ -38,14 +38,14 @@ def work_text(found: Found) -> str:
         for name, row in found["ngp"].items()
     ]
     lines = [
-        f"\n## The same work: {sizes}, one thread\n",
+        f"\n## The same work{place(work)}: {sizes}, one thread\n",
         "Peers train `MLPRegressor(hidden_layer_sizes=(500,), max_iter=10, batch_size=...)` for every candidate and",
         "fold, with the paper's batches of 32 rows and with 200, scikit-learn's default.",
         "What was timed of them:\n",
         markdown_table(titles, timed_rows(found)),
         f"\nThe whole selection takes {found['n_trainings']:,} trainings:\n",
         *(f"- {name}: {row['seconds']:.0f} s, {how(row)}." for name, row in found["peers"].items()),
-        f"\nNGP's whole fits{place(work)}, measured, the final predictor included, and how many times as long the",
+        "\nNGP's whole fits, measured, the final predictor included, and how many times as long the",
         "peers take. SSFN is a network that isn't trained by gradients; the MLPs are the peers' own network:\n",
         markdown_table(["", "seconds", *found["peers"]], rows),
     ]
@@ -53,7 +53,7 @@ def work_text(found: Found) -> str:
 
 
 def place(work: Found) -> str:
-    return "" if work["device"] == "cpu" else f" on the device {work['device']}"
+    return "" if work["device"] == "cpu" else f", NGP on {work['device']}"
 
 
 def how(row: Found) -> str:
@@ -159,21 +159,61 @@ def difference(each: Found) -> str:
     return f"{each['method']} {each['mean']:+.3f}{error} ({counted(each['n_runs'], 'run')})"
 
 
+# ---------------------------------------------------------------- one line a method
+
+LAWS_50 = ("planck-50", "ohm-50", "gravitation-50")
+# Title of a column, the designs that it is the mean of, and the measure.
+OVERVIEW: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("500 columns: F1", ("artificial",), "f1"),
+    ("seconds", ("artificial",), "seconds"),
+    ("50 columns: F1", ("artificial-50",), "f1"),
+    ("laws: F1", LAWS_50, "f1"),
+    ("breast cancer: accuracy", ("breast-cancer",), "score"),
+)
+
+
+def overview(results: Found) -> str:
+    """A table of what methods find by their own rules, the one that finds most first."""
+    methods = [name for name in results["methods"] if any(mean_of(results, name, *each[1:]) for each in OVERVIEW)]
+    values = {name: [mean_of(results, name, *each[1:]) for each in OVERVIEW] for name in methods}
+    measures = [measure for *_, measure in OVERVIEW]
+    best = [
+        shown(BEST[measure](value for value in column if value is not None), measure)
+        for measure, column in zip(measures, zip(*values.values(), strict=True), strict=True)
+    ]
+    ranked = sorted(methods, key=lambda name: -(values[name][0] or -1))
+    rows = [
+        [name, *(overview_cell(*each) for each in zip(values[name], measures, best, strict=True))] for name in ranked
+    ]
+    return markdown_table(["by its own rule", *(title for title, *_ in OVERVIEW)], rows)
+
+
+def mean_of(results: Found, method: str, designs: Sequence[str], measure: str) -> float | None:
+    """Mean over designs of a method's means; None where it ended on one of them in no run."""
+    rows = [row for name in designs for row in results["designs"][name]["rows"] if row["method"] == method]
+    means = [row[measure] for row in rows if row["rule"] == "own"]
+    return sum(each["mean"] for each in means) / len(means) if means and None not in means else None
+
+
+def overview_cell(value: float | None, measure: str, best: str) -> str:
+    if value is None:
+        return "–"
+    text = shown(value, measure)
+    return f"**{text}**" if text == best else text
+
+
 # ---------------------------------------------------------------- the whole
 
 
 def text(results: Found) -> str:
     facts = results["machine"]
-    asked = results["settings"]
+    gpu = f", {facts['gpu']}" if "gpu" in facts else ""
     lines = [
         "# NGP beside its peers",
-        "\nMade by `make bench-peers` (`python -m benchmarks.peers`, `python -m benchmarks.peer_tables`).",
-        f"\n{facts['cpu']}, {counted(facts['cores'], 'core')}, {facts['instruction_set']}; {facts['system']};",
+        f"\nMade by `{command(results)}`; `python -m benchmarks.peer_tables` makes tables of it.",
+        f"\n{facts['cpu']}, {counted(facts['cores'], 'core')}, {facts['instruction_set']}{gpu}; {facts['system']};",
         f"Python {facts['python']}, numpy {facts['numpy']}, scikit-learn {facts['scikit-learn']}; {facts['date']}.",
-        f"Seeds from {asked['first_seed']} on, {counted(asked['runs'], 'run')} at most; a method that has taken",
-        f"{asked['budget']:g} s on a design begins no further run there. Each selection has a process of its own with",
-        f"one thread, {asked['jobs']} at a time; seconds and MB are those of the selection alone. Means, ± standard",
-        "errors; differences are paired. The best value of a column is bold.",
+        *(how_selected(results["settings"]) if results["designs"] else ()),
     ]
     if results["left_out"]:
         lines += ["", *(f"- {line}" for line in results["left_out"].values())]
@@ -181,10 +221,26 @@ def text(results: Found) -> str:
         [name, f"{about['package']} {about['version']}", about["settings"]]
         for name, about in results["methods"].items()
     ]
-    lines += ["", markdown_table(["method", "package", "settings"], methods)]
+    if results["designs"]:
+        lines += ["", markdown_table(["method", "package", "settings"], methods)]
     if "same_work" in results:
         lines.append(work_text(results["same_work"]))
     return "\n".join([*lines, *(design_text(name, results) for name in results["designs"])])
+
+
+def command(results: Found) -> str:
+    if results["designs"]:
+        return "make bench-peers"
+    return f"python -m benchmarks.peers --runs 0 --device {results['same_work']['work']['device']}"
+
+
+def how_selected(asked: Found) -> list[str]:
+    return [
+        f"Seeds from {asked['first_seed']} on, {counted(asked['runs'], 'run')} at most; a method that has taken",
+        f"{asked['budget']:g} s on a design begins no further run there. Each selection has a process of its own with",
+        f"one thread, {asked['jobs']} at a time; seconds and MB are those of the selection alone. Means, ± standard",
+        "errors; differences are paired. The best value of a column is bold.",
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
