@@ -288,7 +288,11 @@ COUNT = "must be an integer of at least 1."
         (MaxFeatures, {"n": 2.0}, f"n=2.0 {COUNT}"),
         (MaxFeatures, {"n": True}, f"n=True {COUNT}"),
         (MaxColumns, {"n": -1}, f"n=-1 {COUNT}"),
-        (MaxTime, {"seconds": True}, "seconds=True must be a finite number, more than 0: leave the rule out for no limit."),
+        (
+            MaxTime,
+            {"seconds": True},
+            "seconds=True must be a finite number, more than 0: leave the rule out for no limit.",
+        ),
         (MaxFits, {"n": 0}, f"n=0 {COUNT}"),
         (RelativeImprovement, {"tol": 0.1, "patience": 0}, f"patience=0 {COUNT}"),
         (Plateau, {"patience": 0}, f"patience=0 {COUNT}"),
