@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from chance_cases import SELECTED, correlated, problem_of, redrawn
 from scipy.sparse import csc_array
 from sklearn.linear_model import Ridge
 
@@ -23,21 +24,7 @@ from ngp.result import Result
 from ngp.search import Search
 from ngp.stopping import BeyondChance, FirstOf, MaxFeatures
 
-SELECTED = np.array([4, 1])
 QUICK = {"predictor": SSFN(n_units=20, n_draws=1), "random_state": 0}
-
-
-def correlated(n_rows: int = 200, n_columns: int = 12, seed: int = 0) -> Any:
-    rng = np.random.default_rng(seed)
-    return 3 + rng.normal(size=(n_rows, n_columns)) @ rng.normal(size=(n_columns, n_columns))
-
-
-def problem_of(X: Any, **settings: Any) -> Problem:
-    return make_problem(X, np.zeros(X.shape[0]), groups=make_groups(None, X.shape[1]), task="regression", **settings)
-
-
-def redrawn(problem: Problem, selected: Any = SELECTED, key: tuple[int, int, int] = (0, 0, 0)) -> Any:
-    return RedrawnColumns(problem, selected, key).read(np.arange(problem.n_columns)).T
 
 
 def known_of(X: Any, selected: Any, squares: bool = True) -> Any:

@@ -113,6 +113,22 @@ def test_scales_of_an_explicit_validation_set() -> None:
     np.testing.assert_allclose(problem.column_scales[1], X[:30].std(axis=0))
 
 
+@pytest.mark.parametrize("columns", [[3], [4, 0, 1], []])
+def test_statistics_of_changed_columns_are_those_from_scratch(columns: list[int]) -> None:
+    """To the bit, and NaN where nobody may look is not seen."""
+    options = {"sample_weight": RNG.integers(0, 3, size=40) * 1.0, "cv": 0.25}
+    problem = problem_of(**options)
+    changed = X.copy()
+    changed[:, columns] = 7 + 2 * RNG.normal(size=(40, len(columns)))
+    expected = problem_of(changed, **options)
+    unread = np.where(np.isin(np.arange(5), columns), changed, np.nan)
+    for each in (changed, unread):
+        found = problem.with_changed(np.array(columns, dtype=np.intp), each)
+        np.testing.assert_array_equal(found.column_statistics, expected.column_statistics)
+        assert found.X is each
+    np.testing.assert_array_equal(problem.column_statistics, problem_of(**options).column_statistics)
+
+
 # --- Losses in parts
 
 CVS = [

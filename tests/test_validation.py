@@ -160,6 +160,32 @@ def test_parts_lie_within_folds_and_average_to_the_whole(always: int, sizes: lis
     np.testing.assert_allclose((parts * part_weights).sum(axis=1), total, atol=1e-10)
 
 
+@given(
+    always=st.integers(0, 9),
+    sizes=st.lists(st.integers(1, 5), min_size=2, max_size=20),
+    seed=st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None)
+def test_folds_put_together_see_no_more_than_each_of_them(always: int, sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fold = Round(rng.permutation(always + sum(sizes)), np.cumsum([0, always, *sizes]))
+    used = rng.permutation(len(sizes))[: rng.integers(2, len(sizes) + 1)]
+    parts = np.array_split(used, 2)
+    merged = fold.merged(parts)
+    assert merged.n_folds == 2
+    for f, part in enumerate(parts):
+        judged = np.concatenate([fold.validation(own) for own in part])
+        assert sorted(merged.validation(f)) == sorted(judged)
+        assert all(set(merged.training(f)) <= set(fold.training(own)) for own in part)
+        others = np.concatenate([fold.validation(own) for own in parts[1 - f]])
+        assert sorted(merged.training(f)) == sorted([*fold.rows[:always], *others])
+
+
+def test_weights_of_folds() -> None:
+    fold = Round(np.array([3, 0, 4, 1, 2]), np.array([0, 1, 3, 5]))
+    assert fold.fold_weights(np.array([1.0, 2.0, 4.0, 8.0, 16.0])).tolist() == [17.0, 6.0]
+
+
 def test_row_losses_of_training_rows_are_ignored() -> None:
     fold = Round(np.arange(6), np.array([0, 2, 4, 6]))
     losses = np.array([[np.nan, np.nan, 1.0, 2.0, 3.0, 4.0]])

@@ -52,7 +52,7 @@ STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the
 
 
 class RedrawnColumns(ColumnSource):
-    """X with all columns but the selected ones drawn anew, given the selected ones.
+    """X with columns drawn anew, given the selected ones: all others, or some of them.
 
     Parameters
     ----------
@@ -62,6 +62,8 @@ class RedrawnColumns(ColumnSource):
         Columns that stay as they are.
     key : tuple of three int
         Names the draw.
+    drawn : int array, optional
+        Columns that are drawn anew, where others than the selected ones stay as they are, too.
 
     Examples
     --------
@@ -77,8 +79,10 @@ class RedrawnColumns(ColumnSource):
     True
     """
 
-    def __init__(self, problem: Problem, selected: IntArray, key: tuple[int, int, int]) -> None:
-        self.X, self.selected = problem.X, selected
+    def __init__(
+        self, problem: Problem, selected: IntArray, key: tuple[int, int, int], drawn: IntArray | None = None
+    ) -> None:
+        self.X, self.selected, self.drawn = problem.X, selected, drawn
         self.shape, self.dtype = (problem.n_samples, problem.n_columns), np.dtype(np.float64)
         self.names = getattr(problem.X, "names", None)
         weights = np.where(problem.trains, problem.weights, 0.0)
@@ -126,7 +130,8 @@ class RedrawnColumns(ColumnSource):
     def read(self, columns: IntArray, rows: slice = slice(None)) -> AnyArray:
         """Read columns, as rows of an array (see `ColumnSource.read`)."""
         redrawn = np.array(read_columns(self.X, columns), dtype=np.float64, order="C")
-        new = np.flatnonzero(~np.isin(columns, self.selected))
+        changes = ~np.isin(columns, self.selected) if self.drawn is None else np.isin(columns, self.drawn)
+        new = np.flatnonzero(changes)
         step = max(1, BLOCK_BYTES // (8 * self.shape[0]))
         for start in range(0, len(new), step):
             block = new[start : start + step]
@@ -206,8 +211,8 @@ class Chance:
         selections = ColumnSets.of([np.sort(np.concatenate([rest, own]))])
         gains = []
         for draw in range(OWN_DRAWS):
-            redrawn = RedrawnColumns(problem, rest, (self.seed, step, MOST_DRAWS + draw))
-            scorer = scorer_at(self.search(replace(problem, X=redrawn)).scorer, step)
+            redrawn = RedrawnColumns(problem, rest, (self.seed, step, MOST_DRAWS + draw), own)
+            scorer = scorer_at(self.search(problem.with_changed(own, redrawn)).scorer, step)
             gains.append(share_taken(without, float(scorer.add_losses(rest[:0], selections).means[0])))
         return tail_probability(np.array(gains), share_taken(without, together))[1]
 

@@ -91,6 +91,14 @@ class Problem:
         """The problem with a few columns alone, numbered anew: small enough to travel to another process."""
         return replace(self, X=self.columns(columns).T, groups=make_groups(None, len(columns)))
 
+    def with_changed(self, columns: IntArray, X: AnyArray | ColumnSource) -> Problem:
+        """The problem with an X that differs in a few columns alone: no others are read to know its statistics."""
+        other = replace(self, X=X)
+        mean, deviation = (each.copy() for each in self.column_statistics)
+        mean[columns], deviation[columns] = other.only(columns).column_statistics
+        vars(other)["column_statistics"] = mean, deviation  # where it would keep them itself
+        return other
+
     @cached_property
     def y(self) -> AnyArray:
         """The targets as estimators take them: classes as labels, a single output as a vector."""

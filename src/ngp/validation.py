@@ -67,6 +67,19 @@ class Round:
         start, end = self.segments[fold + 1 : fold + 3]
         return self.rows[start:end]
 
+    def merged(self, parts: Iterable[IntArray]) -> Round:
+        """Put folds together: each part names those that make up one of the new ones, others are left out.
+
+        No new fold trains on rows that one of its own folds doesn't train on.
+        """
+        folds = [np.concatenate([self.validation(int(fold)) for fold in part]) for part in parts]
+        always = self.rows[: self.segments[1]]
+        return Round(np.concatenate([always, *folds]), np.cumsum([0, len(always), *map(len, folds)]))
+
+    def fold_weights(self, sample_weight: FloatArray) -> FloatArray:
+        """Sum of the sample weights of each fold's validation set."""
+        return _sums(sample_weight[self.rows], self.segments[1:])
+
     def part_weights(self, sample_weight: FloatArray) -> FloatArray:
         """Sum of the sample weights in each part."""
         return _sums(sample_weight[self.rows], self.parts)

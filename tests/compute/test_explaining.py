@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ngp.compute import explaining, fallback
-from ngp.compute.explaining import gains, screen_task
+from ngp.compute.explaining import SINGLE, gains, screen_task
+from ngp.compute.scoring import padded_width
 
 try:
     from ngp.compute import _kernels
@@ -85,6 +86,16 @@ def test_no_gain_depends_on_the_other_candidates() -> None:
     apart = [float(gains(task, columns[i : i + 1])[0]) for i in range(50)]
     assert together.tolist() == apart
     assert gains(task, columns[::-1]).tolist() == apart[::-1]
+
+
+def test_tasks_may_come_from_machines_with_shorter_vectors(instruction_set: str) -> None:
+    base, slots, residuals, weights, columns = draw(60, 13, 1, 2, 5, True, 0)
+    expected = gains(screen_task(base, slots, residuals, weights, RIDGE), columns)
+    _kernels.use("plain")
+    task = screen_task(base, slots, residuals, weights, RIDGE)
+    _kernels.use(instruction_set)
+    assert (task.base.shape[1] % padded_width(1, SINGLE) == 0) == (instruction_set == "plain")
+    np.testing.assert_array_equal(gains(task, columns), expected)
 
 
 @pytest.mark.usefixtures("kernel")

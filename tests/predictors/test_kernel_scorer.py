@@ -245,6 +245,20 @@ def test_the_median_heuristic_makes_the_median_exponent_one() -> None:
     assert found == pytest.approx(0.5, abs=0.05)  # of a sample of pairs
 
 
+def test_the_median_heuristic_sees_no_rows_of_weight_zero() -> None:
+    X, y, _ = make_artificial(80, 6, random_state=0)
+    weights = np.repeat([2.0, 0.0], 40)
+    X[40:] *= 0.1  # nearer to each other
+
+    def gamma(rows: slice, sample_weight: Any, selected: Any) -> float:
+        problem = make_problem(X[rows], y[rows], groups=make_groups(None, 6), sample_weight=sample_weight)
+        return Kernel(gamma="median").bind(problem, random_state=0)._gamma(selected)
+
+    for selected in (NOTHING, np.array([2, 3])):
+        found, without = gamma(slice(None), weights, selected), gamma(slice(40), None, selected)
+        assert found == pytest.approx(without, rel=1e-9)
+
+
 def test_the_median_heuristic_is_the_same_as_its_number() -> None:
     X, y, _ = make_artificial(80, 6, random_state=0)
     problem = make_problem(X, y, groups=make_groups(None, 6))

@@ -23,7 +23,16 @@ from scorer_cases import (
     make_data,
     target_scales_by_hand,
 )
-from sklearn.model_selection import TimeSeriesSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeavePGroupsOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
 
 from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.groups import make_groups
@@ -215,6 +224,73 @@ def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any, setti
     assert n_draws == -(-scorer.config.n_draws // factor)  # the number of units stays until one layer is left
     networks = scorer.fit(SELECTED).networks
     assert [network.weights.shape for network in networks] == [(len(SELECTED), width)] * n_draws
+
+
+GROUPS = np.arange(48) % 16
+CV_FOR_REFIT = {
+    "folds": KFold(10),
+    "many folds": KFold(24),
+    "leave-one-out": "loo",
+    "groups": list(LeaveOneGroupOut().split(GROUPS, groups=GROUPS)),
+    "groups together": list(GroupKFold(12).split(GROUPS, groups=GROUPS)),
+    "pairs of groups": list(LeavePGroupsOut(2).split(GROUPS, groups=GROUPS)),
+    "time": TimeSeriesSplit(12),
+    "shuffles": ShuffleSplit(25, test_size=0.3, random_state=0),
+    "repeated folds": RepeatedKFold(n_splits=5, n_repeats=3, random_state=0),
+    "many folds, repeated": RepeatedKFold(n_splits=12, n_repeats=3, random_state=0),
+    "some rows always train": PredefinedSplit(np.arange(48) % 16 - 1),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cv", CV_FOR_REFIT.values(), ids=CV_FOR_REFIT)
+def test_the_size_is_judged_by_networks_that_see_no_more_than_in_the_pursuit(cv: Any, weighted: bool) -> None:
+    problem = make_case(cv=cv, weighted=weighted)
+    given = [(set(train), set(test)) for fold in problem.rounds for train, test in problem.splits(fold)]
+    splits = [tuple(rows[problem.weights[rows] > 0] for rows in split) for split in bind(problem)._refit_splits]
+    assert len(splits) <= 10
+    for train, test in splits:
+        assert len(train)
+        assert len(test)
+        for row in test:
+            assert any(row in judged and set(train) <= trained for trained, judged in given)
+
+
+@pytest.mark.parametrize("cv", [KFold(10), TimeSeriesSplit(10), RepeatedKFold(n_splits=5, n_repeats=2, random_state=0)])
+def test_up_to_ten_splits_judge_the_size_as_they_judge_the_pursuit(cv: Any) -> None:
+    problem = make_case(cv=cv)
+    given = [(fold.training(f), fold.validation(f)) for fold in problem.rounds for f in range(fold.n_folds)]
+    for ours, theirs in zip(bind(problem)._refit_splits, given, strict=True):
+        np.testing.assert_array_equal(np.concatenate(ours), np.concatenate(theirs))
+
+
+@pytest.mark.parametrize("name", ["groups", "groups together", "many folds", "leave-one-out"])
+def test_all_rows_judge_the_size_where_folds_are_put_together(name: str) -> None:
+    splits = bind(make_case(cv=CV_FOR_REFIT[name]))._refit_splits
+    assert sorted(np.concatenate([test for _, test in splits])) == list(range(48))
+    assert len(splits) == 5
+
+
+def test_neither_groups_nor_time_are_mixed_where_the_size_is_judged() -> None:
+    for name in ("groups", "groups together", "pairs of groups"):
+        for train, test in bind(make_case(cv=CV_FOR_REFIT[name]))._refit_splits:
+            assert not set(GROUPS[train]) & set(GROUPS[test])
+    for train, test in bind(make_case(cv=TimeSeriesSplit(12)))._refit_splits:
+        assert train.max() < test.min()
+
+
+@pytest.mark.parametrize("cv", [list(KFold(3).split(np.arange(40))), "loo"], ids=["folds", "leave-one-out"])
+def test_rows_of_weight_zero_leave_the_final_predictor_as_it_is(cv: Any) -> None:
+    """Though with so many more rows, wider layers than otherwise would be tried, and win."""
+    X = np.random.default_rng(4).normal(size=(300, N_COLUMNS))
+    y, weights = np.sin(3 * X[:, 4]) * X[:, 1], np.repeat([1.0, 0.0], [40, 260])
+
+    def predicted(rows: slice) -> Any:
+        groups = make_groups(None, N_COLUMNS)
+        problem = make_problem(X[rows], y[rows], groups=groups, cv=cv, sample_weight=weights[rows])
+        return bind(problem, n_units=20).fit(SELECTED).predict(X)
+
+    np.testing.assert_allclose(predicted(slice(None)), predicted(slice(40)), rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["binary", "classes"])

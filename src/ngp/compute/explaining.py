@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray
-from ngp.compute.scoring import _kernels, padded_width
+from ngp.compute.scoring import _kernels, padded_width, whole_vectors
 
 __all__ = ["ScreenTask", "gains", "screen_task"]
 
@@ -114,6 +114,7 @@ def gains(task: ScreenTask, columns: FloatArray) -> FloatArray:
     """
     columns = np.multiply(columns, task.roots, dtype=SINGLE, casting="same_kind")
     out = np.empty(len(columns))
-    arrays = (columns, task.base, task.shift, task.slot_weights, task.places, task.ridge, out)
-    _kernels.screen(arrays, (*columns.shape, task.n_outputs, len(task.ridge), task.base.shape[1]))
+    rows = [whole_vectors(each) for each in (task.base, task.shift, task.slot_weights, task.places)]
+    sizes = (*columns.shape, task.n_outputs, len(task.ridge), rows[0].shape[1])
+    _kernels.screen((columns, *rows, task.ridge, out), sizes)
     return out

@@ -36,6 +36,7 @@ __all__ = [
     "score_blocks",
     "score_chunk",
     "segment_moments",
+    "whole_vectors",
 ]
 
 # Row lengths of the double arrays that the kernel reads in whole vectors, whatever the instruction set.
@@ -52,6 +53,18 @@ def padded_width(n: int, dtype: np.dtype[np.floating]) -> int:
     """
     lanes = max(1, _kernels.current()[1] // dtype.itemsize)
     return int(-(-n // lanes) * lanes)
+
+
+def whole_vectors(rows: AnyArray) -> AnyArray:
+    """Rows of whole vectors of this machine, where one with shorter vectors has made them: zeros are appended.
+
+    Examples
+    --------
+    >>> whole_vectors(np.ones((2, 3), np.float32)).shape[1] == padded_width(3, np.dtype("float32"))
+    True
+    """
+    missing = padded_width(rows.shape[-1], rows.dtype) - rows.shape[-1]
+    return np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)]) if missing else rows
 
 
 def gather_columns(
@@ -233,16 +246,6 @@ class LayerTask:
         return replace(self, base=base, slot_weights=self.slot_weights[:, :0])
 
 
-def _widened(task: LayerTask) -> LayerTask:
-    """The task with whole vectors of this machine, where one with shorter vectors has made it."""
-    width = task.base.shape[-1]
-    missing = padded_width(width, task.base.dtype) - width
-    if missing == 0:
-        return task
-    base, slots = (np.pad(each, [(0, 0)] * (each.ndim - 1) + [(0, missing)]) for each in (task.base, task.slot_weights))
-    return replace(task, base=base, slot_weights=slots)
-
-
 def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
     """Out-of-fold predictions for some candidates that add equally many columns.
 
@@ -259,7 +262,8 @@ def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
         Mean predictions over the draws; zero in rows that always train.
     """
     out = np.empty((len(columns), *task.targets.shape), dtype=task.targets.dtype)
-    _call(_widened(task), columns, Phase.ALL, None, out)
+    widened = replace(task, base=whole_vectors(task.base), slot_weights=whole_vectors(task.slot_weights))
+    _call(widened, columns, Phase.ALL, None, out)
     return out
 
 

@@ -287,7 +287,8 @@ class KernelScorer:
         if self.config.gamma != "median":
             return float(self.config.gamma)
         rng = np.random.default_rng([self.seed, PAIR_STREAM])
-        first, second = rng.integers(0, self.problem.n_fit, (2, MEDIAN_PAIRS))
+        rows = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0)
+        first, second = rows[rng.integers(0, len(rows), (2, MEDIAN_PAIRS))]
         columns = selected
         if not len(columns):
             varying = np.flatnonzero(self.problem.varies)

@@ -121,16 +121,13 @@ def linear_losses(
     exact : bool array of shape (n_candidates,)
         False where rounding may show: the parts are worth nothing there.
     """
-    sizes, jobs = candidates.sizes, int(effective_n_jobs(n_jobs))
-    tasks, owners = [], []
-    for size in np.unique(sizes):
-        members = np.flatnonzero(sizes == size)
-        numbers = problem.n_samples * max(1, int(size))
+    tasks, owners, jobs = [], [], int(effective_n_jobs(n_jobs))
+    for members, columns in candidates.by_size():
+        numbers = problem.n_samples * max(1, columns.shape[1])
         length = max(1, min(CHUNK_NUMBERS // numbers, -(-len(members) // jobs)))
         for start in range(0, len(members), length):
             owners.append(members[start : start + length])
-            columns = candidates.columns[candidates.bounds[owners[-1]][:, None] + np.arange(size)]
-            tasks.append((columns,))
+            tasks.append((columns[start : start + length],))
     parts, exact = np.empty((len(candidates), len(problem.part_weights))), np.empty(len(candidates), dtype=bool)
     results = run_tasks(_chunk_losses, tasks, n_jobs, shared=(problem, _Step(model, selected)))
     for chunk, result in zip(owners, results, strict=True):

@@ -58,10 +58,11 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     distribution : {"normal", "uniform"}, default="normal"
         Of the random weights and biases.
     refit_units : int or "auto", default="auto"
-        Width of the layers of the final predictor. ``"auto"`` also tries wider layers and larger ridges, on the folds
-        of the pursuit or on five where there are more than ten, and takes what has the lowest validation loss, or the
-        fewest mistakes where classes are judged by the squared error. Wider layers have fewer draws, so that the
-        number of units stays the same until one layer is left.
+        Width of the layers of the final predictor. ``"auto"`` also tries wider layers and larger ridges, and takes what
+        has the lowest validation loss, or the fewest mistakes where classes are judged by the squared error. It is
+        judged on the splits of the pursuit, ten of them where there are more; more than ten folds, as of leave-one-out,
+        are first put together to five, at random. Wider layers have fewer draws, so that the number of units stays
+        the same until one layer is left.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where candidates are scored. ``"auto"`` leaves it to the selector; if that says the same, a CUDA device is used
         where there is one and torch is installed, and a step takes long enough. Losses differ by rounding. A norm

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.model_selection import KFold
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.calibration import clock
@@ -21,7 +22,7 @@ from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.predictors.ssfn_blocks import RoundTask, RowBlock, linear_fit, row_blocks
 from ngp.problem import Problem
-from ngp.validation import Round, make_rounds
+from ngp.validation import Round
 
 if TYPE_CHECKING:
     from ngp.predictors.ssfn import SSFN
@@ -47,6 +48,8 @@ WIDTH_FACTORS = (1, 4, 16, 32)
 RIDGE_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
 MOST_REFIT_OPERATIONS = 3e10
 WIDEST = 8  # units per training row
+# They are judged on so many splits of the pursuit at most; more folds of a round are put together to so many.
+MOST_REFIT_SPLITS = 10
 REFIT_FOLDS = 5
 # `fit_seconds` runs `fit` itself where there are few rows, and trains on no more than so many of them elsewhere.
 FEW_ROWS = 2**13
@@ -217,7 +220,7 @@ class SSFNScorer:
     @property
     def _refit_widths(self) -> list[tuple[int, int]]:
         """Widths of layers that the final predictor may have, and how many layers of them."""
-        config, n_rows = self.config, self.problem.n_fit
+        config, n_rows = self.config, int(np.count_nonzero(self.problem.weights[: self.problem.n_fit]))
         if config.refit_units != "auto":
             return [(config.refit_units, config.n_draws)]
         sizes = []
@@ -268,10 +271,22 @@ class SSFNScorer:
 
     @property
     def _refit_splits(self) -> list[tuple[IntArray, IntArray]]:
-        """Rows that train and that judge the final predictor's sizes."""
-        n_folds = sum(fold.n_folds for fold in self.problem.rounds)
-        rounds = self.problem.rounds if n_folds <= 2 * REFIT_FOLDS else self._few_folds  # leave-one-out has too many
-        return [(fold.training(f), fold.validation(f)) for fold in rounds for f in range(fold.n_folds)]
+        """Rows that train and that judge the final predictor's sizes.
+
+        They are the pursuit's, or made of them where there are many: whatever those keep apart, groups or the past
+        and the future, stays apart.
+        """
+        splits: list[tuple[Round, int]] = []
+        for fold in self.problem.rounds:
+            judging = np.flatnonzero(fold.fold_weights(self.problem.weights))
+            if len(judging) > MOST_REFIT_SPLITS:  # as of leave-one-out
+                drawn = KFold(REFIT_FOLDS, shuffle=True, random_state=self.seed % 2**32).split(judging)
+                merged = fold.merged([judging[together] for _, together in drawn])
+                splits += [(merged, f) for f in range(merged.n_folds)]
+            else:
+                splits += [(fold, int(f)) for f in judging]
+        some = np.linspace(0, len(splits) - 1, min(len(splits), MOST_REFIT_SPLITS)).round().astype(np.intp)
+        return [(fold.training(f), fold.validation(f)) for fold, f in (splits[place] for place in some)]
 
     def refit_split(
         self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
@@ -290,12 +305,6 @@ class SSFNScorer:
                 counts = mistakes(outputs, self.problem.targets[rows]) if by_mistakes else losses
                 sums[:, i] += np.array([counts, losses]) @ weights
         return sums
-
-    @cached_property
-    def _few_folds(self) -> tuple[Round, ...]:
-        n_fit, seed = self.problem.n_fit, self.seed % 2**32
-        rows = np.zeros((n_fit, 0))  # random folds look at nothing but their number
-        return make_rounds(min(REFIT_FOLDS, n_fit), rows, rows, classification=False, random_state=seed)
 
 
 @dataclass(frozen=True, eq=False)
