@@ -18,7 +18,7 @@ help: ## list the targets
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
 
 $(STAMP): pyproject.toml constraints.txt setup.py $(KERNELS)
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(INSTALL) '.[cli,report]'
 	@touch $@
 

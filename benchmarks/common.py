@@ -1,4 +1,4 @@
-"""What the benchmarks share: the machine's facts, timing side by side, results as JSON."""
+"""What the benchmarks share: the machine's facts, timing side by side, means, results as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -54,13 +54,13 @@ def _cpu_name() -> str:
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def matmul_gflops(size: int = 2048, repetitions: int = 7) -> float:
+def matmul_gflops(size: int) -> float:
     """Best rate of a float32 matrix product, in 10⁹ operations a second; BLAS threads as they come."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((size, size), dtype=np.float32) for _ in range(2))
     out = np.empty_like(a)
-    seconds = side_by_side({"": lambda: np.matmul(a, b, out=out)}, repetitions + 1)[""]
-    return 2 * size**3 / min(seconds[1:]) / 1e9
+    seconds = side_by_side({"": lambda: np.matmul(a, b, out=out)}, 8)[""]
+    return 2 * size**3 / min(seconds[1:]) / 1e9  # the first warms up
 
 
 def side_by_side(tasks: Mapping[str, Callable[[], Any]], repetitions: int) -> dict[str, list[float]]:
@@ -72,6 +72,15 @@ def side_by_side(tasks: Mapping[str, Callable[[], Any]], repetitions: int) -> di
             task()
             seconds[name].append(perf_counter() - start)
     return seconds
+
+
+def mean_and_error(values: Sequence[float | None]) -> dict[str, Any] | None:
+    """Mean and its standard error, None of a single value; None where there is nothing to measure."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    error = float(np.std(known, ddof=1) / np.sqrt(len(known))) if len(known) > 1 else None
+    return {"mean": float(np.mean(known)), "standard_error": error}
 
 
 def save_json(path: Path | None, results: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from scipy.ndimage import zoom
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.model_selection import train_test_split
 
-from benchmarks.common import machine_facts, print_facts, save_json
+from benchmarks.common import machine_facts, mean_and_error, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray
 from ngp.datasets import load_coil20, load_fashion_mnist, load_mice, load_mnist
@@ -140,12 +140,6 @@ def summary(name: str, X: AnyArray, runs: Sequence[dict[str, Any]]) -> dict[str,
         "difference": means["ngp"]["mean"] - published["lassonet"],
         "runs": runs,
     }
-
-
-def mean_and_error(values: Sequence[float]) -> dict[str, Any]:
-    """Mean and its standard error, None of a single value."""
-    error = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    return {"mean": float(np.mean(values)), "standard_error": error}
 
 
 def show_header(name: str, X: AnyArray) -> None:

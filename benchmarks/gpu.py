@@ -27,19 +27,19 @@ from ngp.problem import make_problem
 N_UNITS = 100
 
 
-def peak_tflops(tf32: bool, size: int = 8192, repetitions: int = 5) -> float:
+def peak_tflops(tf32: bool, size: int = 8192) -> float:
     """Best rate of a float32 matrix product, in 10¹² operations a second."""
     torch.backends.cuda.matmul.allow_tf32 = tf32
     a = torch.randn(size, size, device="cuda")
     seconds = []
-    for _ in range(repetitions + 1):
+    for _ in range(6):
         torch.cuda.synchronize()
         start = perf_counter()
         a @ a
         torch.cuda.synchronize()
         seconds.append(perf_counter() - start)
     torch.backends.cuda.matmul.allow_tf32 = False
-    return 2 * size**3 / min(seconds[1:]) / 1e12
+    return 2 * size**3 / min(seconds[1:]) / 1e12  # the first warms up
 
 
 def mnist(n_images: int) -> tuple[Any, Any]:

@@ -163,9 +163,9 @@ def compare(
     }
 
 
-def mlp_operations(n_rows: int, n_inputs: int, units: int, epochs: int, n_outputs: int = 1) -> float:
-    """Of one training: forward, and backward for the weights of both layers and the hidden units."""
-    return epochs * n_rows * units * (2 * n_inputs + 2 * n_outputs + 2 * n_outputs + 2 * n_outputs + 2 * n_inputs)
+def mlp_operations(n_rows: int, n_inputs: int, units: int, epochs: int) -> float:
+    """Of one training with one output: forward, and backward for the weights of both layers and the hidden units."""
+    return epochs * n_rows * units * (2 * n_inputs + 2 + 2 + 2 + 2 * n_inputs)
 
 
 def cnn_operations(n_rows: int, epochs: int) -> float:

@@ -53,9 +53,9 @@ class Work(NamedTuple):
         return (*self.timed, self.whole) if self.is_whole else self.timed
 
 
-def n_trainings(n_columns: int, n_steps: int, n_folds: int = N_FOLDS) -> int:
+def n_trainings(n_columns: int, n_steps: int) -> int:
     """Networks that a forward selection trains: one for every candidate that is left, and fold, in every step."""
-    return n_folds * sum(n_columns - step for step in range(n_steps))
+    return N_FOLDS * sum(n_columns - step for step in range(n_steps))
 
 
 def same_work(work: Work = Work()) -> dict[str, Any]:  # noqa: B008, a tuple doesn't change

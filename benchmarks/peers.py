@@ -17,13 +17,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from benchmarks.common import machine_facts, print_facts, save_json
+from benchmarks.common import machine_facts, mean_and_error, print_facts, save_json
 from benchmarks.designs import Real
 from benchmarks.peer_methods import METHODS, is_installed, versions
 from benchmarks.peer_runs import DESIGNS, USUAL, Task, import_once, run
 from benchmarks.peer_tables import NGP, ROUNDING, design_text, work_text
 from benchmarks.peer_work import PEERS, Work, same_work
-from benchmarks.study import mean_and_error
 
 MEASURES = ("fpsr", "fnsr", "f1", "n_selected", "score", "seconds", "mb")
 COMPARED = ("f1", "score")

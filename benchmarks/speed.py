@@ -223,10 +223,10 @@ class Step:
         return min(seconds) / len(self.candidates) * 1e6
 
 
-def _runs(columns: IntArray, wanted: int, length: int = 256) -> IntArray:
-    """Random runs of neighbouring columns: memory is read as in a step over all of them."""
-    starts = np.random.default_rng(0).permutation(np.arange(0, len(columns), length))
-    return np.concatenate([columns[start : start + length] for start in starts])[:wanted]
+def _runs(columns: IntArray, wanted: int) -> IntArray:
+    """Random runs of 256 neighbouring columns: memory is read as in a step over all of them."""
+    starts = np.random.default_rng(0).permutation(np.arange(0, len(columns), 256))
+    return np.concatenate([columns[start : start + 256] for start in starts])[:wanted]
 
 
 def step_table(plan: Plan) -> list[dict[str, Any]]:
@@ -275,13 +275,13 @@ def step_exponents(table: list[dict[str, Any]]) -> dict[str, float | None]:
     }
 
 
-def whole_fits(plan: Plan, n_samples: int = 300) -> dict[str, Any]:
+def whole_fits(plan: Plan) -> dict[str, Any]:
     """Fits that select one column, in full: with checks, scaling and the final predictor."""
-    data = {width: make_wide_data(n_samples, width, "float64") for width in plan.fit_widths}
+    data = {width: make_wide_data(300, width, "float64") for width in plan.fit_widths}
     tasks = {str(width): partial(make_selector(1).fit, X, y) for width, (X, y) in data.items()}
     seconds = {int(width): min(times) for width, times in side_by_side(tasks, 2).items()}
     return {
-        "n_samples": n_samples,
+        "n_samples": 300,
         "seconds": seconds,
         "exponent": exponent(list(seconds), list(seconds.values())),
     }

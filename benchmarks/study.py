@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-from benchmarks.common import machine_facts, print_facts, save_json
+from benchmarks.common import machine_facts, mean_and_error, print_facts, save_json
 from benchmarks.designs import DESIGNS, Data, Design, Real
 from ngp import NeuralGreedyPursuit
 from ngp.baselines import registry
@@ -187,15 +187,6 @@ def compared(runs: list[Found], variant: str, best: str, measure: str) -> Found:
     # If a single run differs, the mean is as large as its error; rounding isn't to decide then.
     not_worse = found["mean"] + (found["standard_error"] or 0.0) >= -ROUNDING
     return {"variant": variant, "measure": measure, "threshold": best, **found, "not_worse": not_worse}
-
-
-def mean_and_error(values: Sequence[float | None]) -> dict[str, Any] | None:
-    """Mean and its standard error, None of a single value; None where there is nothing to measure."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    error = float(np.std(known, ddof=1) / np.sqrt(len(known))) if len(known) > 1 else None
-    return {"mean": float(np.mean(known)), "standard_error": error}
 
 
 def show(name: str, found: Found, data: Data) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.designs import DESIGNS
-from benchmarks.study import BASELINES
+from benchmarks.study import BASELINES, error_of
 from ngp.files import markdown_table
 
 Found = dict[str, Any]
@@ -77,7 +77,7 @@ def comparison(found: Found, measure: str) -> Found:
 
 
 def difference(best: Found) -> str:
-    return f"{best['mean']:+.4f} ± {best['standard_error']:.4f}{'' if best['not_worse'] else ' *'}"
+    return f"{best['mean']:+.4f}{error_of(best, 4)}{'' if best['not_worse'] else ' *'}"
 
 
 def mean(found: Found, variant: str, measure: str) -> float:

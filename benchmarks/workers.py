@@ -26,6 +26,7 @@ from ngp.predictors import SSFN
 
 BACKENDS = ("threading", "loky", "dask", "ray")
 WORKERS = (1, 2)
+N_TASKS = 200  # that do nothing
 
 Fit = Callable[[], NeuralGreedyPursuit]
 
@@ -78,18 +79,18 @@ def ray_cluster(n_workers: int) -> Iterator[None]:
         ray.shutdown()
 
 
-def task_seconds(config: dict[str, Any], n_tasks: int = 200) -> float:
+def task_seconds(config: dict[str, Any]) -> float:
     """Seconds that a task takes to be handed out and its result to come back, where it does nothing."""
     with parallel_config(**config):
         workers = find_workers(get_active_backend(prefer="threads")[0], config["n_jobs"])
         seconds = []
         for _ in range(3):
             start = perf_counter()
-            for _ in workers.results(abs, (), {i: (i,) for i in range(n_tasks)}):
+            for _ in workers.results(abs, (), {i: (i,) for i in range(N_TASKS)}):
                 pass
             seconds.append(perf_counter() - start)
         workers.close()
-    return min(seconds) / n_tasks
+    return min(seconds) / N_TASKS
 
 
 def count_bytes(one_fit: Fit) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from benchmarks import (
     million,
     mnist,
     networks,
+    recovery,
     screening,
     searching,
     speed,
@@ -28,6 +29,7 @@ from benchmarks import (
     study,
     workers,
 )
+from benchmarks.common import mean_and_error
 from ngp.screening import n_scored
 
 ROOT = Path(__file__).parents[1]
@@ -106,6 +108,14 @@ def test_artificial_reports_what_was_selected(protocol: str, tmp_path: Path) -> 
     results = json.loads(file.read_text())
     assert results["means"]["mean_fnsr"] == results["runs"][0]["fnsr"]
     assert set(results["runs"][0]["order"]) <= set(range(8))
+
+
+def test_recovery_says_what_it_ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(recovery, "LAW_SIZES", (30, 60))
+    recovery.main(["--runs", "1", "--jobs", "1"])
+    printed = capsys.readouterr().out
+    assert "(J=300, P=500, noise on each sample), tol=0.09, else the defaults, 1 runs" in printed
+    assert "           J      30      60 " in printed
 
 
 def test_baselines_are_judged_by_both_rules(tmp_path: Path) -> None:
@@ -322,5 +332,5 @@ def test_fifty_shrinks_images_linearly() -> None:
 
 
 def test_fifty_has_no_error_of_a_single_run() -> None:
-    assert fifty.mean_and_error([0.5]) == {"mean": 0.5, "standard_error": None}
-    assert fifty.with_error(fifty.mean_and_error([0.5])) == "0.5000"
+    assert mean_and_error([0.5]) == {"mean": 0.5, "standard_error": None}
+    assert fifty.with_error(mean_and_error([0.5])) == "0.5000"

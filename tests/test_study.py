@@ -134,6 +134,14 @@ def test_tables_say_where_the_default_is_worse() -> None:
     assert len(study_tables.recovery_table(designs).splitlines()) == 3  # of a real table nobody knows what is relevant
 
 
+def test_tables_of_a_single_run_have_no_error() -> None:
+    once = measured(0.8, 0.7)
+    once["comparisons"] = [each | {"standard_error": None} for each in once["comparisons"]]
+    for table in (study_tables.score_table({"linear": once}), study_tables.recovery_table({"linear": once})):
+        assert "| +0.1000 " in table
+        assert "±" not in table
+
+
 def test_no_design_is_in_two_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_text(json.dumps({"designs": {"weak": {}}}))

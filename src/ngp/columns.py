@@ -17,6 +17,7 @@ from narwhals.exceptions import DuplicateError
 
 from ngp._types import IntArray
 from ngp.sources import ColumnSource
+from ngp.words import listed
 
 __all__ = ["ColumnEncoder", "briefly_refused_gaps", "column_numbers"]
 
@@ -146,7 +147,7 @@ class ColumnEncoder:
         seen = set(self.feature_names_)
         unknown = [repr(name) for name in names if name not in seen]
         if unknown:
-            raise ValueError(f"X has columns that fit did not see, {_some(unknown)}: pass the same columns.")
+            raise ValueError(f"X has columns that fit did not see, {listed(unknown, 8)}: pass the same columns.")
         raise ValueError(
             f"X has its columns in another order than in fit, where {self.feature_names_[0]!r} came first: "
             "reorder them, as in X[encoder.feature_names_]."
@@ -191,7 +192,7 @@ def _find_categories(frame: Frame) -> dict[int, dict[Any, int]]:
     ]
     if odd:
         raise ValueError(
-            f"X has columns that are neither numbers nor categories, {_some(odd)}: make them categories "
+            f"X has columns that are neither numbers nor categories, {listed(odd, 8)}: make them categories "
             'with astype("category") in pandas or cast(pl.Categorical) in polars, or drop them.'
         )
     positions = [i for i, dtype in enumerate(dtypes.values()) if not _is_number(dtype)]
@@ -210,7 +211,7 @@ def _refuse_missing(frame: Frame, positions: Iterable[int]) -> None:
     missing = [repr(frame.columns[i]) for i in positions if _column(frame, i).is_null().any()]
     if missing:
         raise ValueError(
-            f"X has missing values in the category columns {_some(missing)}: "
+            f"X has missing values in the category columns {listed(missing, 8)}: "
             "drop these rows, or make missing a category of its own."
         )
 
@@ -223,16 +224,11 @@ def _numbers(frame: Frame, positions: list[int]) -> npt.NDArray[np.floating[Any]
     dtypes = frame.schema
     odd = [f"{name!r} ({type(dtype).__name__})" for name, dtype in dtypes.items() if not _is_number(dtype)]
     if odd:
-        raise ValueError(f"X has columns that held numbers in fit but not here, {_some(odd)}: convert them.")
+        raise ValueError(f"X has columns that held numbers in fit but not here, {listed(odd, 8)}: convert them.")
     if any(dtype not in _PLAIN_NUMBERS for dtype in dtypes.values()):
         frame = frame.select(nw.all().cast(nw.Float64))
     block = frame.to_numpy()
     return block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
-
-
-def _some(items: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(items[:most])
-    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
 def column_numbers(parameter: str, columns: Any, n_features: int, names: Sequence[str] | None) -> IntArray:

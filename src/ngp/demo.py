@@ -6,7 +6,6 @@ each selection as an HTML file.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -169,7 +168,7 @@ def show_digits() -> Part:
     windows = image_windows((8, 8), WINDOW)
     selector = NeuralGreedyPursuit(groups=windows, n_features_to_select=N_WINDOWS, random_state=SEED)
     begin = perf_counter()
-    quiet_fit(selector, data)
+    selector.fit(data.X, data.y)
     seconds = perf_counter() - begin
     n_pixels = int(selector.support_.sum())
     rows = [
@@ -197,18 +196,11 @@ Accuracy of the network on the held-out images, ± its standard error:
     return Part(text, lambda figure: draw_windows(figure, data, windows.columns, selector.order_), result)
 
 
-def quiet_fit(selector: NeuralGreedyPursuit, data: Data) -> None:
-    """Fit, and don't warn of the pixels at the border that are the same in all images."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X has .* constant columns")
-        selector.fit(data.X, data.y)
-
-
 def all_columns(data: Data) -> NeuralGreedyPursuit:
     """Train the same network on all columns: they are fixed, and none is left to select."""
     n = len(data.names)
     selector = NeuralGreedyPursuit(fixed=range(n), n_features_to_select=n, random_state=SEED)
-    quiet_fit(selector, data)
+    selector.fit(data.X, data.y)
     return selector
 
 

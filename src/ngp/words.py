@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import floor, log10
 from typing import Any
 
-__all__ = ["counted", "described", "duration", "number", "probability", "with_error"]
+__all__ = ["counted", "described", "duration", "listed", "number", "probability", "with_error"]
 
 
 def counted(number: int, noun: str) -> str:
@@ -18,6 +19,18 @@ def counted(number: int, noun: str) -> str:
     ('1 row', '5,000 rows')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(items: Sequence[str], most: int = 5) -> str:
+    """Items one after the other; of many only the first few.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c", "d"], most=2)
+    'a, b and 2 more'
+    """
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
 
 
 def described(value: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,9 @@ from ngp.compute import devices
 from ngp.predictors import CNN, MLP, SSFN
 from ngp.predictors.networks import NetworkPredictor, NetworkScorer
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 SMALL = MLP(n_units=20)
 SHAPE = (9, 8)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slow on tensors this small
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -42,10 +42,10 @@ def npy(array: Any, **settings: Any) -> bytes:
     return content.getvalue()
 
 
-def with_cell(column: str, value: Any) -> bytes:
-    """The good table with one other cell."""
+def with_cell(column: str, *values: Any) -> bytes:
+    """The good table with one other cell, or with several in a column."""
     frame = GOOD.astype(object)
-    frame.loc[3, column] = value
+    frame.loc[3 : 2 + len(values), column] = values
     return csv(frame)
 
 
@@ -167,6 +167,8 @@ BAD = {
     ),
     "infinity": Bad("infinite numbers in 'b'", with_cell("b", "inf")),
     "infinity in the target": Bad("infinite numbers in 'y'", with_cell("y", "-inf")),
+    "infinity beside a gap": Bad("infinite numbers in 'b'", with_cell("b", "", "-inf"), ["--missing", "impute"]),
+    "huge numbers beside a gap": Bad("beyond 1e+100 in 'b'", with_cell("b", "", "1e200"), ["--missing", "impute"]),
     "beyond double precision": Bad("infinite numbers in 'b'", with_cell("b", "1e400")),
     "huge numbers": Bad("numbers beyond 1e+100 in 'b'", with_cell("b", "1e200")),
     "a huge whole number": Bad("numbers beyond 1e+100 in 'b'", with_cell("b", "9" * 150)),
@@ -311,6 +313,15 @@ OTHER_COMMANDS = {
     "compare: no target": (["compare", "data.csv"], "Missing option '--target'"),
     "compare: another column": (["compare", "data.csv", "-t", "z"], "--target 'z': data.csv has no such column"),
     "compare: too many features": (["compare", "data.csv", "-t", "y", "--features", "9"], "more than the 3 features"),
+    "compare: one row a fold": (
+        ["compare", "data.csv", "-t", "y", "--cv", "loo"],
+        "--cv loo leaves one row a fold, which has no R²: give a number of folds.",
+    ),
+    "compare: one row in some folds": (
+        ["compare", "data.csv", "-t", "y", "--cv", "21"],
+        "--cv 21 leaves one row a fold, which has no R²: give fewer folds.",
+    ),
+    "compare: more folds than rows": (["compare", "data.csv", "-t", "y", "--cv", "41"], "--cv 41 folds don't fit 40"),
     "compare: unknown format": (
         ["compare", "data.csv", "-t", "y", "--out", "table.xls"],
         "table.xls has an unknown suffix",

@@ -122,6 +122,8 @@ def test_compare_quietly(houses: pd.DataFrame, call: Call) -> None:
     assert result.exit_code == 0
     assert result.stderr == ""
     assert "| correlation | ok     | 2.0 " in result.stdout
+    assert "±" not in result.stdout  # of a single fold
+    assert "nan" not in result.stdout
 
 
 def test_compare_names_all_methods() -> None:

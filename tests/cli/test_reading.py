@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import feather, parquet
 
 from ngp.cli import reading
+from ngp.cli.preparing import prepare
 from ngp.cli.reading import read_table
 from ngp.cli.saying import Refusal
 
@@ -42,6 +45,24 @@ def test_separators(separator: str, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(read_table(str(tmp_path / "data.csv")).frame, FRAME, check_dtype=False)
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('"Size, m2";"Price, EUR";y\n', ["Size, m2", "Price, EUR", "y"]),
+        ('"a ""b"", c, d";y\n', ['a "b", c, d', "y"]),
+        ('"two, or\nthree, lines";y\n', ["two, or\nthree, lines", "y"]),
+        ('5" tube;6" tube\n', ['5" tube', '6" tube']),  # inches, not quotes
+        ('"y; all"\t"x"\n', ["y; all", "x"]),
+    ],
+)
+def test_separators_in_quotes_do_not_count(text: str, names: list[str], tmp_path: Path) -> None:
+    separator = "\t" if "\t" in text else ";"
+    (tmp_path / "data.csv").write_text(text + f"{separator.join('1' * len(names))}\n" * 2)
+    frame = read_table(str(tmp_path / "data.csv")).frame
+    assert list(frame.columns) == names
+    assert frame.to_numpy().tolist() == [[1] * len(names)] * 2
+
+
 def test_text_of_other_origins(tmp_path: Path) -> None:
     file = tmp_path / "data.csv"
     for content in (
@@ -66,6 +87,21 @@ def test_odd_names(tmp_path: Path) -> None:
 def test_index_of_a_parquet_table(tmp_path: Path) -> None:
     FRAME.set_index("a").to_parquet(tmp_path / "data.parquet")
     assert list(read_table(str(tmp_path / "data.parquet")).frame.columns) == ["a", "t", "y"]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+def test_labels_of_rows_that_repeat_multiply_nothing(suffix: str, tmp_path: Path) -> None:
+    twice = pa.Table.from_pandas(pd.concat([FRAME, FRAME]))  # with the labels 0 to 19, and again
+    (parquet.write_table if suffix == ".parquet" else feather.write_feather)(twice, tmp_path / f"data{suffix}")
+    samples = prepare(read_table(str(tmp_path / f"data{suffix}")), ["y"])
+    assert samples.X["a"].tolist() == [*FRAME["a"], *FRAME["a"]]
+    assert samples.y.tolist() == [*FRAME["y"], *FRAME["y"]]
+
+
+def test_labels_of_rows_with_the_name_of_a_column(tmp_path: Path) -> None:
+    FRAME.rename_axis("a").to_parquet(tmp_path / "data.parquet")
+    with pytest.raises(Refusal, match=r"several columns of the same name, 'a': give each a name of its own\.$"):
+        read_table(str(tmp_path / "data.parquet"))
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

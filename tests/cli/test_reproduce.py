@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from ngp import __main__, __version__
 from ngp.cli import cli
 from ngp.cli.reproduce import NAMES, PROTOCOLS
+from ngp.datasets import load_boston
 from ngp.paper import catalogue
 from ngp.paper.catalogue import EXPERIMENTS
 from ngp.paper.experiment import Experiment, Plan, Protocol
@@ -27,6 +28,14 @@ def constant(number: int, n_jobs: int) -> dict[str, Any]:
 
 def missing_file(number: int, n_jobs: int) -> dict[str, Any]:
     raise FileNotFoundError("Boston housing is not on disk.")
+
+
+def damaged_file(number: int, n_jobs: int) -> dict[str, Any]:
+    return {"value": load_boston().X.mean()}
+
+
+def mistake_of_ours(number: int, n_jobs: int) -> dict[str, Any]:
+    raise ValueError("shapes don't fit")
 
 
 def interrupted(number: int, n_jobs: int) -> dict[str, Any]:
@@ -121,6 +130,21 @@ def test_missing_data(tmp_path: Path, replaced: Any) -> None:
     result = call("reproduce", "table1", "--jobs", "1", "--out", str(tmp_path))
     assert result.exit_code == 2
     assert "Error: Boston housing is not on disk." in result.output
+
+
+def test_damaged_data(tmp_path: Path, replaced: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "boston.csv").write_text("nothing")
+    monkeypatch.setenv("NGP_DATA", str(tmp_path))
+    replaced(damaged_file)
+    result = call("reproduce", "table1", "--jobs", "1", "--out", str(tmp_path / "out"))
+    assert result.exit_code == 2
+    assert f"Error: {tmp_path / 'boston.csv'} is damaged or another file: its sha256 is " in result.output
+
+
+def test_mistakes_of_ours_are_not_hidden(tmp_path: Path, replaced: Any) -> None:
+    replaced(mistake_of_ours)
+    result = call("reproduce", "table1", "--jobs", "1", "--out", str(tmp_path))
+    assert isinstance(result.exception, ValueError)
 
 
 def test_interruption_says_how_to_go_on(tmp_path: Path, replaced: Any) -> None:

@@ -170,6 +170,35 @@ def test_reduced_data_are_as_they_were(houses: pd.DataFrame, call: Call, folder:
 
 
 @pytest.mark.parametrize(
+    ("selected", "targets"), [(["size", "garden", "rooms"], ["price"]), (["size"], ["price", "garden"])]
+)
+def test_reduced_arrays_hold_numbers(
+    selected: list[str], targets: list[str], houses: pd.DataFrame, call: Call, folder: Path
+) -> None:
+    houses["rooms"] = houses["rooms"].astype("Int64")
+    houses.loc[3, "rooms"] = None
+    houses.to_parquet("houses.parquet")
+    options = [*(f"--fixed={name}" for name in selected), *(f"--target={name}" for name in targets)]
+    options += [f"--features={len(selected)}", "--drop=town", "--missing=drop", "--reduced=few.npz"]
+    result = call("select", "houses.parquet", *options)
+    assert result.exit_code == 0, (result.output, result.exception)
+    arrays = np.load(folder / "few.npz")
+    assert arrays["feature_names"].tolist() == selected
+    for values, names in ((arrays["X"], selected), (arrays["y"], targets)):
+        assert values.dtype == np.float64
+        np.testing.assert_array_equal(values.reshape(80, -1), houses[names].astype(float))
+
+
+@pytest.mark.parametrize(("target", "kind"), [("garden", "b"), ("rooms", "i"), ("town", "U")])
+def test_reduced_arrays_keep_classes(target: str, kind: str, houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    houses[["size", "noise", target]].to_csv("houses.csv", index=False)
+    assert call("select", "houses.csv", "-t", target, "--features", "1", "--reduced", "few.npz").exit_code == 0
+    y = np.load(folder / "few.npz")["y"]
+    assert y.dtype.kind == kind
+    assert y.tolist() == houses[target].tolist()
+
+
+@pytest.mark.parametrize(
     ("target", "options", "task", "why"),
     [
         ("price", [], "regression", "since it holds fractions"),
@@ -255,6 +284,11 @@ def test_columns_that_count_the_rows(houses: pd.DataFrame, call: Call) -> None:
     result = call("select", "index.csv", "-t", "price", "--features", "1")
     assert "Left out the column without a name, which only counts the rows." in result.stderr
     assert "Selected 1 of 5 features" in result.stdout
+    houses[["price"]].to_csv("index.csv")  # nothing else to select from
+    result = call("select", "index.csv", "-t", "price", "--features", "1")
+    assert "Left out" not in result.stderr
+    assert "Note: 'Unnamed: 0' only counts the rows" in result.stderr
+    assert "most important first: Unnamed: 0." in result.stdout
     houses.assign(id=range(1, 81)).to_csv("index.csv", index=False)
     result = call("select", "index.csv", "-t", "price", "--features", "1")
     assert "Note: 'id' only counts the rows; if it is no measurement, leave it out with --drop id." in result.stderr

@@ -121,8 +121,30 @@ def test_a_folder_that_is_locked(houses: pd.DataFrame, call: Call, monkeypatch: 
     assert "--out out.json: the folder . can't be written to." in result.stderr
 
 
-def test_report_needs_jinja2(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ngp.cli.reading.find_spec", lambda name: None if name == "jinja2" else True)
-    result = call("select", "houses.csv", "-t", "price", "--report", "one.html")
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
+@pytest.mark.parametrize("option", ["--out", "--report", "--reduced"])
+def test_a_pipe_is_not_replaced(option: str, houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    pipe = {"--report": "pipe.html", "--reduced": "pipe.csv"}.get(option, "pipe")
+    os.mkfifo(folder / pipe)
+    result = call("select", "houses.csv", "-t", "price", "--features", "1", option, pipe)
     assert result.exit_code == 2
-    assert "--report needs jinja2: install it with pip install 'neural-greedy-pursuit[report]'." in result.stderr
+    assert result.stderr == f"Error: {option} {pipe} is no plain file: give a file.\n"
+    assert (folder / pipe).is_fifo()
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+@pytest.mark.parametrize(
+    ("what", "arguments"),
+    [
+        ("--report", ["select", "houses.csv", "--target", "price", "--report", "one.html"]),
+        ("ngp report", ["report", "out.json"]),
+    ],
+)
+def test_what_a_report_needs_is_asked_for_before_the_work(
+    package: str, what: str, arguments: list[str], houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ngp.cli.reading.find_spec", lambda name: None if name == package else True)
+    result = call(*arguments)
+    assert result.exit_code == 2
+    install = "install it with pip install 'neural-greedy-pursuit[report]'."
+    assert result.stderr == f"Error: {what} needs {package}: {install}\n"

@@ -18,15 +18,8 @@ from ngp.compute import deeplift
 from ngp.compute.convolutional import paper_network, strong_network
 from ngp.compute.deeplift import attributions, explainable_layers
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 EXACT = 1e-8  # the bar; what is measured is 1e-14 or so
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slow on tensors this small
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,10 @@ from ngp.compute.stacks import StackedNetwork
 from ngp.compute.training import Targets, plan_batches, train
 from ngp.losses import LOSSES
 
-pytestmark = pytest.mark.skipif(not is_compiled(), reason="the compiled module isn't built")
+pytestmark = [
+    pytest.mark.skipif(not is_compiled(), reason="the compiled module isn't built"),
+    pytest.mark.usefixtures("one_torch_thread"),
+]
 
 INSTRUCTION_SETS = ("avx512", "avx2", "plain")
 N_ROWS = 23
@@ -32,14 +35,6 @@ CODED = {
     "hinge, two classes": ("hinge", 1),
     "hinge, classes": ("hinge", 3),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slow on tensors this small
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(params=INSTRUCTION_SETS)

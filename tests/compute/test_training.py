@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -18,6 +18,7 @@ from ngp.compute.stacks import StackedNetwork
 from ngp.compute.training import Inputs, Targets, n_batches, plan_batches, predict, train
 from ngp.losses import LOSSES
 
+pytestmark = pytest.mark.usefixtures("one_torch_thread")
 N_ROWS, N_COLUMNS = 23, 5
 CANDIDATES = ([0, 1], [2, 4], [3, 1])
 # Two of them with fill-up rows in their batches, beside the third.
@@ -30,14 +31,6 @@ CODED = {
     "hinge, two classes": ("hinge", "classes", 1),
     "hinge, classes": ("hinge", "classes", 3),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_torch_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)  # more are slow on tensors this small
-    yield
-    torch.set_num_threads(before)
 
 
 # Batches

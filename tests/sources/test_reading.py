@@ -214,6 +214,14 @@ def test_bad_paths(tmp_path: Path) -> None:
         open_columns([written(tmp_path, "a.parquet", a=[1]), written(tmp_path, "b.parquet", b=[1])])
 
 
+@pytest.mark.parametrize("order", [["a", "b"], ["b", "a"]])
+def test_files_of_several_types_have_what_holds_all(order: list[str], tmp_path: Path) -> None:
+    values = {"a": np.array([1, 2], np.float32), "b": np.array([1e300, 3])}
+    X = open_columns([written(tmp_path, f"{name}.parquet", x=values[name]) for name in order])
+    assert X.dtype == np.float64
+    assert X.read(np.array([0])).tolist() == [[*values[order[0]], *values[order[1]]]]
+
+
 def test_pyarrow_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr("ngp.sources.tables.find_spec", lambda name: None)

@@ -7,15 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import FloatArray
 from ngp.baselines.base import Baseline, TrainingData
+from ngp.baselines.preparation import on_standardised
 
 __all__ = ["RandomForest"]
 
@@ -80,10 +78,7 @@ class RandomForest(Baseline):
     def own_estimator(self) -> Any:
         """Make a random forest, on standardised columns and targets."""
         check_is_fitted(self)
-        forest = self._forest()
-        if self.task_ == "regression":
-            forest = TransformedTargetRegressor(forest, transformer=StandardScaler())
-        return make_pipeline(StandardScaler(), forest)
+        return on_standardised(self._forest(), self.task_)
 
     def _forest(self) -> Any:
         forest = RandomForestRegressor if self.task_ == "regression" else RandomForestClassifier

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ngp.cli.saying import Refusal, drop_options, listed, printable, quoted
-from ngp.words import counted
+from ngp.cli.saying import Refusal, drop_options, printable, quoted
+from ngp.words import counted, listed
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -212,12 +212,12 @@ def refuse_huge(source: str, frame: DataFrame) -> None:
     source : str
         Where the table came from, for messages.
     frame : pandas DataFrame
-        Columns without gaps.
+        Columns, with gaps or without.
     """
     import numpy as np
 
     numbers = frame.select_dtypes("number")
-    peaks = np.abs(numbers.to_numpy(dtype=np.float64)).max(axis=0, initial=0)
+    peaks = np.fmax.reduce(np.abs(numbers.to_numpy(dtype=np.float64)), axis=0, initial=0)
     for bad, what in ((np.isinf(peaks), "infinite numbers"), (peaks > LARGEST, f"numbers beyond {LARGEST:g}")):
         names = [str(name) for name in numbers.columns[bad]]
         if names:

@@ -88,6 +88,10 @@ def compare(
     if any(path.suffix.lower() == ".png" for path in out):
         require("matplotlib", "A picture", "plot")
     samples = prepare(read_table(data), target, drop=drop, task=task, missing=missing)
+    folds = len(samples.y) if isinstance(cv, str) else cv
+    if samples.task == "regression" and folds <= len(samples.y) < 2 * folds:
+        way_out = "a number of folds" if cv == "loo" else "fewer folds"
+        raise Refusal(f"--cv {cv} leaves one row a fold, which has no R²: give {way_out}.")
     note(samples.summary, quiet)
     for text in samples.notes:
         note(text, quiet)
@@ -114,12 +118,18 @@ def _markdown(table: DataFrame) -> str:
     header = ["method", "status", "features", *scores, "agreement", "seconds"]
     rows = []
     for method, row in table.iterrows():
-        cells = [f"{row[name]:.3f} ± {row[f'{name}_std']:.3f}" if row[name] == row[name] else "" for name in scores]
+        cells = [_score(row[name], row[f"{name}_std"]) for name in scores]
         numbers = [f"{row[name]:.{digits}f}" if row[name] == row[name] else "" for name, digits in
                    (("n_selected", 1), ("agreement", 2), ("seconds", 1))]  # fmt: skip
         status = " ".join(str(row["status"]).replace("|", "\\|").split())
         rows.append([str(method), status, numbers[0], *cells, *numbers[1:]])
     return markdown_table(header, rows)
+
+
+def _score(mean: float, deviation: float) -> str:
+    """A single fold has no deviation, and a method that failed no score."""
+    spread = f" ± {deviation:.3f}" if deviation == deviation else ""
+    return f"{mean:.3f}{spread}" if mean == mean else ""
 
 
 def _content(path: Path, table: DataFrame, text: str) -> bytes:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ngp.cli.cleaning import categories, fill_gaps, plain, refuse_huge, row_numbers, typed, without_gaps
 from ngp.cli.reading import Table
-from ngp.cli.saying import Refusal, drop_options, listed, printable, quoted
-from ngp.words import counted
+from ngp.cli.saying import Refusal, drop_options, printable, quoted
+from ngp.words import counted, listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,9 +95,9 @@ def prepare(
     refuse_huge(table.source, X)
     task, why = _task(targets, y, task)
     counts = row_numbers(X)
-    index = [name for name in counts if name.startswith("Unnamed: ")]
-    if index and len(index) < X.shape[1]:
-        X, counts = X.drop(columns=index), [name for name in counts if name not in index]
+    unnamed = [name for name in counts if name.startswith("Unnamed: ")]
+    index = unnamed if len(unnamed) < X.shape[1] else []  # else nothing would be left
+    X, counts = X.drop(columns=index), [name for name in counts if name not in index]
     held_out, filled = None, ""
     if hold_out is not None:
         train, test = _split(y, task, hold_out, seed)

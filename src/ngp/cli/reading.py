@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 import warnings
 from collections import Counter
@@ -19,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
-from ngp.cli.saying import Refusal, listed, quoted
-from ngp.words import counted
+from ngp.cli.saying import Refusal, quoted
+from ngp.words import counted, listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -172,7 +173,8 @@ def _header(source: str, content: bytes) -> tuple[list[str], str]:
     first = start.splitlines()[0] if start.strip() else ""
     if not first:
         raise Refusal(f"{source} is empty: give a table with a line of names.")
-    separator = max(",;\t", key=first.count)
+    unquoted = re.sub(r'(?<![^,;\t])"(?:[^"]|"")*"', "name", start)  # in quotes nothing separates
+    separator = max(",;\t", key=unquoted.splitlines()[0].count)
     try:
         header = next(csv.reader(io.StringIO(start, newline=""), delimiter=separator))
     except csv.Error as error:
@@ -205,7 +207,8 @@ def _read_arrow(kind: str) -> Callable[[str, bytes], DataFrame]:
             frame = (pd.read_parquet if kind == "Parquet" else pd.read_feather)(io.BytesIO(content))
         except (ValueError, OSError, TypeError, KeyError, NotImplementedError, MemoryError) as error:
             raise Refusal(f"{source} is no {kind} table that can be read: {_briefly(error)}.") from error
-        return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
+        unnamed = all(name is None for name in frame.index.names)  # labels, which may repeat, as after pd.concat
+        return frame.reset_index(drop=unnamed, allow_duplicates=True)
 
     return read
 

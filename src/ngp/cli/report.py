@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from ngp.cli.reading import require
 from ngp.cli.saying import Refusal, in_words
 from ngp.cli.select import write_html
 from ngp.cli.values import file
-from ngp.cli.writing import check_outputs
+from ngp.cli.writing import check_outputs, require_for_report
 
 __all__ = ["report"]
 
@@ -33,7 +32,7 @@ def report(result: Path, out: Path | None) -> None:
     """
     out = out or result.with_suffix(".html")
     check_outputs(str(result), {"--out": (out, (".html", ".htm"))})
-    require("jinja2", "ngp report", "report")
+    require_for_report("ngp report")
     from ngp.result import Result
 
     try:

@@ -76,6 +76,7 @@ def _reproduce_one(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -
         TimeRemainingColumn,
     )
 
+    from ngp.datasets.locate import WrongData
     from ngp.paper import experiment as paper
 
     columns = (
@@ -93,7 +94,7 @@ def _reproduce_one(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -
     except KeyboardInterrupt:
         click.echo(f"\nStopped. What is finished is kept in {out}: the same command goes on from there.", err=True)
         sys.exit(130)
-    except OSError as error:
+    except (OSError, WrongData) as error:
         raise Refusal(str(error)) from error
     for file in files:
         click.echo(f"  {file}")

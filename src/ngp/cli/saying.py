@@ -11,13 +11,14 @@ from contextlib import contextmanager
 
 import click
 
+from ngp.words import listed
+
 __all__ = [
     "Failure",
     "Refusal",
     "drop_options",
     "in_words",
     "is_terminal",
-    "listed",
     "note",
     "printable",
     "quoted",
@@ -77,22 +78,16 @@ def quoted(names: Sequence[str], most: int = 5) -> str:
     return listed([repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…") for name in names], most)
 
 
-def listed(items: Sequence[str], most: int = 5) -> str:
-    """Items one after the other; of many only the first few."""
-    shown = ", ".join(items[:most])
-    return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
-
-
-def drop_options(names: Sequence[str], most: int = 5) -> str:
-    """The options that leave columns out, as one would type them.
+def drop_options(names: Sequence[str]) -> str:
+    """The options that leave columns out, as one would type them; of many only the first few.
 
     Examples
     --------
     >>> drop_options(["id", "full name"])
     "--drop id --drop 'full name'"
     """
-    options = " ".join(f"--drop {shlex.quote(printable(name))}" for name in names[:most])
-    return options if len(names) <= most else f"{options} and so on"
+    options = " ".join(f"--drop {shlex.quote(printable(name))}" for name in names[:5])
+    return options if len(names) <= 5 else f"{options} and so on"
 
 
 def in_words(error: BaseException) -> str:

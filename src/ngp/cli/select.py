@@ -14,12 +14,12 @@ import click
 from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, with_options
 from ngp.cli.preparing import Samples, prepare, read_groups
 from ngp.cli.progress import Progress
-from ngp.cli.reading import Table, read_table, require
-from ngp.cli.saying import Failure, Refusal, in_words, listed, note, printable, quoted, warnings_as_notes
+from ngp.cli.reading import Table, read_table
+from ngp.cli.saying import Failure, Refusal, in_words, note, printable, quoted, warnings_as_notes
 from ngp.cli.values import duration, file, number, screening, share
-from ngp.cli.writing import REDUCED, check_outputs, check_reduced, save, write_reduced
+from ngp.cli.writing import REDUCED, check_outputs, check_reduced, require_for_report, save, write_reduced
 from ngp.telling import left_behind
-from ngp.words import counted
+from ngp.words import counted, listed
 
 if TYPE_CHECKING:
     from ngp import NeuralGreedyPursuit
@@ -178,7 +178,7 @@ def select(
     _check_rules(settings)
     check_outputs(data, _outputs(settings))
     if settings["report"]:
-        require("jinja2", "--report", "report")
+        require_for_report("--report")
     table = read_table(data)
     samples = prepare(table, target, drop=drop, task=task, missing=missing, hold_out=hold_out, seed=seed)
     check_reduced(settings["reduced"], samples.X)

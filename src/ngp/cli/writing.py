@@ -16,7 +16,9 @@ from ngp.files import write_whole
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["REDUCED", "check_outputs", "check_reduced", "save", "write_reduced"]
+    from ngp._types import AnyArray
+
+__all__ = ["REDUCED", "check_outputs", "check_reduced", "require_for_report", "save", "write_reduced"]
 
 REDUCED = (".csv", ".tsv", ".parquet", ".feather", ".npz")
 
@@ -39,6 +41,8 @@ def check_outputs(source: str, outputs: Mapping[str, tuple[Path | None, Sequence
             raise Refusal(f"{option} {path} has an unknown suffix: use {' or '.join(suffixes)}.")
         if path.is_dir():
             raise Refusal(f"{option} {path} is a folder: give a file.")
+        if path.exists() and not path.is_file():  # a pipe or a device, in whose place a file would be put
+            raise Refusal(f"{option} {path} is no plain file: give a file.")
         if not path.parent.is_dir():
             raise Refusal(f"{option} {path}: the folder {path.parent} doesn't exist.")
         if not os.access(path.parent, os.W_OK):
@@ -46,6 +50,18 @@ def check_outputs(source: str, outputs: Mapping[str, tuple[Path | None, Sequence
         if (other := taken.get(path.resolve())) is not None:
             raise Refusal(f"{option} {path} is the same file as {other}: choose another.")
         taken[path.resolve()] = option
+
+
+def require_for_report(what: str) -> None:
+    """Say, before any work, what a report needs and isn't installed.
+
+    Parameters
+    ----------
+    what : str
+        What asks for the report, as the subject of the sentence.
+    """
+    for package in ("jinja2", "matplotlib"):
+        require(package, what, "report")
 
 
 def save(path: Path, content: bytes) -> None:
@@ -104,11 +120,18 @@ def write_reduced(path: Path, frame: DataFrame, targets: list[str]) -> None:
         import numpy as np
 
         X, y = frame.drop(columns=targets), frame[targets]
-        values = {"X": X.to_numpy(), "feature_names": np.array(X.columns, dtype=str)}
-        target = y.to_numpy()
-        values["y"] = target.astype(str) if target.dtype.kind == "O" else target
-        values["y"] = values["y"][:, 0] if len(targets) == 1 else values["y"]
-        np.savez_compressed(content, allow_pickle=False, **values)
+        names, target = np.array(X.columns, dtype=str), _array(y)
+        target = target[:, 0] if len(targets) == 1 else target
+        np.savez_compressed(content, allow_pickle=False, X=_array(X), feature_names=names, y=target)
     else:
         content.write(frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ",").encode())
     save(path, content.getvalue())
+
+
+def _array(frame: DataFrame) -> AnyArray:
+    """The columns in one type: text, or numbers, among which true is 1 and a gap NaN."""
+    values: AnyArray = frame.to_numpy()
+    if values.dtype.kind == "O":
+        is_text = any(isinstance(value, str) for value in values.flat)
+        values = values.astype(str) if is_text else frame.to_numpy(dtype="float64", na_value=float("nan"))
+    return values

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.io import loadmat
 from sklearn.utils import Bunch
 
-from ngp.datasets.locate import fetch, load, read_files
+from ngp.datasets.locate import WrongData, fetch, load, read_files
 
 __all__ = ["load_coil20", "load_fashion_mnist", "load_mnist"]
 
@@ -155,7 +155,7 @@ def _load_idx(
     parser: Literal["pandas", "liac-arff"] = "pandas" if find_spec("pandas") else "liac-arff"
     data = fetch(title, openml_name, 1, remedy, parser=parser)
     if data.data.shape != (70_000, 784):
-        raise ValueError(
+        raise WrongData(
             f"OpenML's {openml_name} (version 1) is not the {title} that is expected here: its shape is "
             f"{data.data.shape}; {remedy}."
         )

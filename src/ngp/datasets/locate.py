@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
-__all__ = ["fetch", "load", "read_files"]
+__all__ = ["WrongData", "fetch", "load", "read_files"]
 
 XyTuple = TypeVar("XyTuple", bound=tuple[Any, ...])
 
@@ -47,6 +47,10 @@ SUMMARIES: dict[str, tuple[float, ...]] = {
 }
 
 
+class WrongData(ValueError):
+    """Data that are there, but are not the original ones."""
+
+
 def read_files(*names: str) -> list[bytes] | None:
     """Contents of the files, once their checksums are right; None if one of them is nowhere."""
     paths = [_find(name) for name in names]
@@ -57,7 +61,7 @@ def read_files(*names: str) -> list[bytes] | None:
         contents.append(path.read_bytes())
         found = hashlib.sha256(contents[-1]).hexdigest()
         if found != CHECKSUMS[name]:
-            raise ValueError(
+            raise WrongData(
                 f"{path} is damaged or another file: its sha256 is {found}, expected {CHECKSUMS[name]}; "
                 "replace it by the original."
             )
@@ -121,7 +125,7 @@ def load(
     except (ValueError, TypeError, LookupError):
         same = False
     if not same:
-        raise ValueError(f"OpenML's {name} (version {version}) is not the {title} that is expected here; {remedy}.")
+        raise WrongData(f"OpenML's {name} (version {version}) is not the {title} that is expected here; {remedy}.")
     return converted
 
 

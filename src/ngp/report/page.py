@@ -12,7 +12,7 @@ from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS
 from ngp.report.style import visible
 from ngp.result import Result
 from ngp.telling import fates, group_names, left_behind, only_additions, taken_back
-from ngp.words import counted, duration, number, probability, with_error
+from ngp.words import counted, duration, listed, number, probability, with_error
 
 __all__ = ["Table", "describe", "seen"]
 
@@ -269,7 +269,7 @@ def _groups_table(result: Result) -> Table | None:
     shown = [*order, *(group for group in range(len(columns)) if group not in ranks)][:MOST_GROUPS]
     rows = [
         [seen(result.groups["names"][group]), str(ranks.get(group, "–")), str(len(columns[group])),
-         _listed([seen(names[column]) for column in columns[group]], 12)]
+         listed([seen(names[column]) for column in columns[group]], 12)]
         for group in shown
     ]  # fmt: skip
     more = "" if len(shown) == len(columns) else f" (the first {len(shown)} of {len(columns)})"
@@ -389,10 +389,6 @@ def _versions_table(result: Result) -> Table:
 def _is_single(result: Result) -> bool:
     columns = result.groups["columns"]
     return all(len(members) == 1 for members in columns)
-
-
-def _listed(names: list[str], most: int) -> str:
-    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
 def _percent(share: float | None) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ngp._types import AnyArray, IntArray
 from ngp.sources.base import ALL_ROWS, ColumnSource
+from ngp.words import listed
 
 __all__ = ["ArrowColumns", "ParquetColumns", "open_columns"]
 
@@ -67,8 +68,8 @@ class ParquetColumns(ColumnSource):
 
         self.paths, self.names, self._lock = tuple(paths), names, Lock()
         self._files = [ParquetFile(path) for path in paths]
-        schema = self._files[0].schema_arrow
-        self.dtype = _common_type([schema.field(name).type for name in names])
+        schemas = [file.schema_arrow for file in self._files]
+        self.dtype = _common_type(schema.field(name).type for schema in schemas for name in names)
         self.shape = (sum(file.metadata.num_rows for file in self._files), len(names))
 
     def read(self, columns: IntArray, rows: slice = ALL_ROWS) -> AnyArray:
@@ -175,7 +176,7 @@ def _chosen_names(known: list[str], columns: Sequence[str] | None, exclude: Sequ
     for parameter, given in (("columns", chosen), ("exclude", exclude)):
         if unknown := [name for name in given if name not in in_file]:
             raise ValueError(
-                f"{parameter} names columns that the file doesn't have, {unknown[:3]}: it has {_some(known)}."
+                f"{parameter} names columns that the file doesn't have, {unknown[:3]}: it has {listed(known, 8)}."
             )
     left = set(exclude)
     names = [name for name in chosen if name not in left]
@@ -190,14 +191,9 @@ def _check_numbers(file: Path, schema: Any, names: Sequence[str]) -> None:
     types = {field.name: field.type for field in schema}
     if odd := [f"{name!r} ({types[name]})" for name in names if not _is_number(types[name])]:
         raise ValueError(
-            f"{file} has columns that are no numbers, {_some(odd)}: exclude them, or give fit a data frame, "
+            f"{file} has columns that are no numbers, {listed(odd, 8)}: exclude them, or give fit a data frame, "
             "which may hold categories."
         )
-
-
-def _some(items: Sequence[str], most: int = 8) -> str:
-    shown = ", ".join(items[:most])
-    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
 def _is_number(kind: Any) -> bool:
