@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ngp.groups import make_groups
-from ngp.path import Path
+from ngp.path import Path, Step
 from ngp.predictors import ColumnSets, Losses
 from ngp.problem import Problem, make_problem
 from ngp.pursuit import pursue
@@ -79,6 +79,20 @@ def random_loss(seed: int, decimals: int = 6) -> Callable[[frozenset[int]], floa
 def weights_loss(weights: Sequence[float]) -> Callable[[frozenset[int]], float]:
     """Each column takes its weight from the loss."""
     return lambda columns: 10 - sum(weights[column] for column in sorted(columns))
+
+
+@dataclass
+class WithinBudget:
+    """An observer that fails where a step, or an exchange of several, began when the fits were used up."""
+
+    max_fits: int
+    spent: int = 0  # before the first step
+
+    def begin(self) -> None: ...
+
+    def end(self, steps: Sequence[Step], n_new: int) -> bool:
+        assert self.spent + sum(step.n_fits for step in steps[:-n_new]) < self.max_fits
+        return False
 
 
 class Never:

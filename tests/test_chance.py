@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,6 +18,7 @@ from sklearn.linear_model import Ridge
 from ngp import NeuralGreedyPursuit, chance
 from ngp.chance import Chance, Draws, RedrawnColumns, tail_probability
 from ngp.groups import make_groups
+from ngp.path import Step
 from ngp.predictors import SSFN, ColumnSets
 from ngp.problem import Problem, make_problem
 from ngp.result import Result
@@ -345,17 +346,28 @@ def test_steps_that_nothing_follows_are_taken_back() -> None:
     assert few.stop_reason_ == "2 of at most 2 features are selected"
 
 
-def test_a_run_that_was_killed_before_gains_had_added_up_goes_on_to_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("floating", [False, True])
+def test_a_run_that_was_cut_off_before_gains_had_added_up_goes_on_to_the_same(tmp_path: Path, floating: bool) -> None:
     X, y = weak(8)
-    settings = {**QUICK, "stop": "auto", "floating": True}
+    settings = {**QUICK, "floating": floating}
     whole = NeuralGreedyPursuit(**settings).fit(X, y)
-    for n_made in (1, 2):
-        file = tmp_path / f"after {n_made}"
-        NeuralGreedyPursuit(**settings, checkpoint=file, callback=lambda step, n=n_made: step.n_selected == n).fit(X, y)
+
+    def cut_off(step: Step) -> bool:
+        if step.n_selected == n_made and interrupt:
+            raise KeyboardInterrupt
+        return step.n_selected == n_made
+
+    for n_made, interrupt in product((1, 2), (False, True)):
+        file = tmp_path / f"after {n_made} {interrupt}"
+        with pytest.warns(UserWarning, match="Nothing was selected"):
+            cut = NeuralGreedyPursuit(**settings, checkpoint=file, callback=cut_off).fit(X, y)
+        assert [step.kept for step in cut.path_] == [True] + [False] * n_made  # they may be chance, as yet
         resumed = NeuralGreedyPursuit(**settings, checkpoint=file).fit(X, y)
         for name in ("action", "group", "chance", "n_fits", "kept"):
             found, expected = ([getattr(step, name) for step in each.path_[1:]] for each in (resumed, whole))
             assert found == expected, name
+        np.testing.assert_array_equal(resumed.order_, whole.order_)
+        np.testing.assert_array_equal(resumed.predict(X), whole.predict(X))
 
 
 def test_a_rule_beside_others() -> None:

@@ -8,13 +8,16 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import FunctionTransformer
 
 from ngp import NeuralGreedyPursuit, checkpoint
 from ngp.checkpoint import Checkpoint, CheckpointError, described, steps_as_arrays, steps_from_arrays
@@ -93,8 +96,8 @@ def test_without_a_seed_the_checkpoint_has_it(tmp_path: Path) -> None:
 
 def test_what_may_change(tmp_path: Path) -> None:
     file = tmp_path / "run.npz"
-    partial = fit(file, max_fits=12)
-    assert (partial.partial_, len(partial.order_)) == (True, 1)
+    some = fit(file, max_fits=12)
+    assert (some.partial_, len(some.order_)) == (True, 1)
     whole = fit(file, max_fits=10_000, max_time=600, n_jobs=2, verbose=0, callback=lambda step: None)
     assert not whole.partial_
     assert everything(whole) == everything(fit(None))
@@ -205,12 +208,65 @@ def test_steps_come_back_as_they_were() -> None:
 def test_descriptions_are_the_same_in_another_process() -> None:
     code = (
         "from ngp.checkpoint import described; from ngp.predictors import *; from sklearn.linear_model import Ridge\n"
-        "print(described([SSFN(), Ridge(alpha=2), len, object()]))"
+        "print(described([SSFN(), Ridge(alpha=2), len, object(), lambda x: x in {'a', 'b', 'c'}, lambda: lambda x: x]))"
     )
     texts = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout for _ in range(2)}
     assert len(texts) == 1
     assert "Ridge(alpha=2, " in texts.pop()
     assert described(np.zeros(3)) == described(np.zeros(3)) != described(np.ones(3))
+
+
+def _local(n: int) -> Any:
+    """A function, a class and a method that have the same names for all n."""
+    if n == 0:
+
+        def function(x: Any) -> Any:
+            return x.sum()
+
+        class Local:
+            def method(self) -> int:
+                return 0
+
+    else:
+
+        def function(x: Any) -> Any:
+            return x.mean()
+
+        class Local:  # type: ignore[no-redef]
+            def method(self) -> int:
+                return 1
+
+    return {"function": function, "class": Local, "method": Local().method}
+
+
+NAMELESS: dict[str, tuple[Any, Any]] = {
+    "constant": (lambda x: x + 1, lambda x: x + 2),
+    "operation": (lambda x: x + 1, lambda x: x - 1),
+    "name": (lambda x: x.sum(), lambda x: x.mean()),
+    "default": (lambda x, n=1: x + n, lambda x, n=2: x + n),
+    "keyword": (lambda x, *, n=1: x + n, lambda x, *, n=2: x + n),
+    "within": (lambda x: (lambda z: z + 1)(x), lambda x: (lambda z: z + 2)(x)),
+    "scorer": (make_scorer(lambda y, z: y @ z), make_scorer(lambda y, z: y @ z / 2)),
+    "partial": (partial(lambda x, n: x + n, 1), partial(lambda x, n: x - n, 1)),
+    "in a list": ([lambda x: x + 1], [lambda x: x + 2]),
+    "in an estimator": (FunctionTransformer(lambda x: x + 1), FunctionTransformer(lambda x: x + 2)),
+    **{f"local {what}": (_local(0)[what], _local(1)[what]) for what in _local(0)},
+}
+
+
+@pytest.mark.parametrize("what", NAMELESS)
+def test_functions_of_the_same_name_are_known_by_what_they_do(what: str) -> None:
+    one, other = NAMELESS[what]
+    assert described(one) != described(other)
+    assert described(one) == described(one)
+    assert described(_local(0)["function"]) == described(_local(0)["function"])
+
+
+def test_another_lambdas_checkpoint_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    fit(file, predictor=lambda step: SSFN(n_units=10), max_fits=12)
+    with pytest.raises(CheckpointError, match="is the checkpoint of another run"):
+        fit(file, predictor=lambda step: SSFN(n_units=20))
 
 
 KILLED = """

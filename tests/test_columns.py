@@ -249,8 +249,7 @@ def test_other_columns_than_in_fit() -> None:
         ),
         (
             table[["age", "town", "paid"]],
-            "X has its columns in another order than in fit, where 'town' came first: "
-            "reorder them, as in X[encoder.feature_names_].",
+            "X has its columns in another order than in fit, where 'town' came first: pass them in that order.",
         ),
         (
             table.assign(age=["a", "b", "c"]),

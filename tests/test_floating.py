@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pursuit_cases import FakeScorer, make_fake, random_loss, run, weights_loss
+from pursuit_cases import FakeScorer, WithinBudget, make_fake, random_loss, run, weights_loss
 
 from ngp import NeuralGreedyPursuit, floating
 from ngp.floating import Bar
-from ngp.path import Path, Step, additions, chosen
+from ngp.path import Path, Step, additions, chosen, columns_of
 from ngp.predictors import SSFN, Kernel
-from ngp.stopping import FirstOf, MaxFeatures, MaxFits, Plateau, RelativeImprovement, StopRule
+from ngp.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, Plateau, RelativeImprovement, StopRule
 
 RULES: dict[str, StopRule] = {
     "number": MaxFeatures(3),
@@ -30,7 +30,7 @@ RULES: dict[str, StopRule] = {
 
 
 def columns_after(steps: Sequence[Step]) -> frozenset[int]:
-    return frozenset(np.concatenate(list(chosen(steps).values())).tolist())
+    return frozenset(columns_of(chosen(steps)).tolist())
 
 
 class Watching:
@@ -65,6 +65,23 @@ def test_so_many_features_are_at_least_as_good_as_without(seed: int, n_columns: 
     plain, free = (run(scorer, MaxFeatures(n), floating=way) for way in (False, True))
     assert len(free.columns) == len(plain.columns) == n
     assert scorer.loss(frozenset(free.columns.tolist())) <= scorer.loss(frozenset(plain.columns.tolist()))
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    sizes=st.lists(st.integers(1, 3), min_size=2, max_size=6),
+    n=st.integers(1, 6),
+    other=st.sampled_from([None, *RULES]),
+)
+@example(seed=1, sizes=[1, 1, 2, 1], n=2, other=None)  # where an exchange of one for one would lead beyond
+@example(seed=0, sizes=[2, 1, 3, 1, 2], n=3, other=None)  # and so does one of one for several
+def test_exchanges_lead_to_no_more_columns_than_allowed(seed: int, sizes: list[int], n: int, other: str | None) -> None:
+    groups = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    rule: StopRule = MaxColumns(n) if other is None else FirstOf([RULES[other], MaxColumns(n)])
+    path = run(make_fake(sum(sizes), random_loss(seed), groups=groups), rule, floating=True)
+    assert len(path.columns) <= n
+    if other is None and path.reason != "no candidate is left":
+        assert path.reason == f"{len(path.columns)} of at most {n} columns are selected"
 
 
 @given(seed=st.integers(0, 10_000), n_columns=st.integers(1, 6), rule=st.sampled_from(list(RULES)))
@@ -181,6 +198,13 @@ def test_where_the_budget_is_spent_nothing_is_exchanged() -> None:
     assert path.partial
     assert path.reason == "the budget of 1 fit is used up; the path is partial"
     assert plain.columns.tolist() == path.columns.tolist()
+
+
+@given(seed=st.integers(0, 10_000), rule=st.sampled_from(list(RULES)), max_fits=st.integers(1, 80))
+@example(seed=0, rule="any gain", max_fits=24)  # with a step that was taken back before an exchange
+def test_nothing_begins_when_the_budget_is_spent(seed: int, rule: str, max_fits: int) -> None:
+    scorer, budget = make_fake(6, random_loss(seed)), FirstOf([RULES[rule], MaxFits(max_fits)])
+    run(scorer, budget, floating=True, observer=WithinBudget(max_fits))
 
 
 def test_to_look_in_vain_counts() -> None:

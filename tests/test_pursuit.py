@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from pursuit_cases import Never, make_fake, random_loss, run, weights_loss
 
 from ngp.path import Step
-from ngp.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, Plateau, RelativeImprovement, StopRule
+from ngp.stopping import BeyondChance, FirstOf, MaxColumns, MaxFeatures, MaxFits, Plateau, RelativeImprovement, StopRule
 
 
 @given(seed=st.integers(0, 10_000), n_columns=st.integers(1, 6), decimals=st.sampled_from([1, 6]))
@@ -209,11 +210,15 @@ def test_a_step_in_which_all_losses_are_no_numbers_ends_the_pursuit(value: float
     assert path.reason.startswith("the loss of every candidate is NaN or infinite")
 
 
-def test_a_selection_whose_own_loss_is_no_number_is_improved_by_any_that_is() -> None:
+@pytest.mark.filterwarnings("ignore:1 candidates have a loss")
+@pytest.mark.parametrize("look_ahead", [1, 2])
+@pytest.mark.parametrize("costs", [None, [1.0, 1.0, 1.0, 5.0]])
+def test_a_selection_whose_own_loss_is_no_number_is_improved_by_any_that_is(costs: Any, look_ahead: int) -> None:
     def loss(columns: frozenset[int]) -> float:
-        return float("nan") if columns == {0} else weights_loss([1, 2, 4])(columns)
+        return float("nan") if columns == {0} or 1 in columns else weights_loss([1, 9, 2, 4])(columns)
 
-    path = run(make_fake(3, loss), MaxFeatures(2), fixed=[0])
+    path = run(make_fake(4, loss, costs=costs), MaxFeatures(1 + look_ahead), fixed=[0], look_ahead=look_ahead)
+    assert path.columns.tolist()[:2] == [0, 3]  # no improvement is larger than another: the lowest loss wins
     assert path.steps[1].gain == float("inf")
 
 
@@ -307,6 +312,45 @@ def test_what_is_there_is_kept_when_a_pursuit_is_cut_short(reason: str, after: i
     assert (path.reason, path.partial, len(path.steps)) == (reason, True, after + 1)
     assert [step.group for step in path.kept] == [step.group for step in whole.kept][:after]
     assert not whole.partial
+
+
+@pytest.mark.filterwarnings("ignore:Step 3 ends the pursuit")
+@pytest.mark.parametrize("how", ["budget", "callback", "interrupt", "divergence"])
+def test_however_a_pursuit_is_cut_short_what_may_be_chance_is_taken_back(how: str) -> None:
+    """The first step is proven, the second isn't, and no third one follows that could prove it."""
+
+    def loss(columns: frozenset[int]) -> float:
+        if how == "interrupt" and len(columns) > 2:
+            raise KeyboardInterrupt
+        return float("nan") if how == "divergence" and len(columns) > 2 else weights_loss([1, 2, 3, 4])(columns)
+
+    start, first, second = run(make_fake(4, loss), MaxFeatures(2)).steps
+    made = [start, replace(first, chance=0.001), replace(second, chance=0.1)]
+    rule = FirstOf([BeyondChance(0.01), MaxFits(1)]) if how == "budget" else BeyondChance(0.01)
+    path = run(make_fake(4, loss), rule, made=made, observer=Interrupts(2) if how == "callback" else None)
+    assert path.columns.tolist() == [3]
+    assert [step.kept for step in path.steps] == [True, True] + [False] * (len(path.steps) - 2)
+    assert path.partial == (how != "divergence")
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(1, 5),
+    rule=st.sampled_from([MaxColumns(3), RelativeImprovement(0.02), Plateau(patience=1), MaxFeatures(9)]),
+    floating=st.booleans(),
+)
+def test_a_callback_that_stops_keeps_what_a_budget_keeps_that_is_spent_then(
+    seed: int, n: int, rule: StopRule, floating: bool
+) -> None:
+    def found(rule: StopRule, observer: Interrupts | None = None) -> tuple[int, list[int]]:
+        scorer = make_fake(8, random_loss(seed), groups=[[0, 1], [2], [3, 4], [5], [6, 7]])
+        path = run(scorer, rule, floating=floating, observer=observer)
+        counts.append([step.n_fits for step in path.steps])
+        return len(path.steps), path.columns.tolist()
+
+    counts: list[list[int]] = []
+    asked = found(rule, Interrupts(n))
+    assert asked == found(FirstOf([rule, MaxFits(sum(counts[0]))]))
 
 
 def test_an_interrupt_before_there_is_anything_is_not_held_up() -> None:

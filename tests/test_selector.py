@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial, make_gravitation
+from ngp.findings import correlations
 from ngp.groups import image_windows, make_groups
 from ngp.predictors import SSFN
 from ngp.stopping import MaxColumns, RelativeImprovement
@@ -172,6 +173,25 @@ def test_groups_enter_together(groups: Any) -> None:
     importances = selector.feature_importances_
     assert importances[4] == importances[5] > importances[1] == importances[3] > 0
     assert fit(n_features_to_select=0.4, groups=groups).support_.sum() == 2
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4, 5], [3, 0, 5, 1, 4, 2]])
+def test_groups_of_one_column_each_are_the_columns_in_whatever_order(order: list[int]) -> None:
+    X, y = make_data()
+    X[:, 5], costs = 3.7, np.array([1.0, 3.0, 1.0, 1.0, 5.0, 1.0])
+    groups = {f"x{column}": [column] for column in order}
+    ways: list[dict[str, Any]] = [{"group_costs": costs}, {"groups": groups, "group_costs": costs[order]}]
+    found = []
+    for way in ways:
+        with pytest.warns(UserWarning, match=r"X has constant features, 1 of 6 \(x5\): they are never selected"):
+            found.append(make_selector(n_features_to_select=2, **way).fit(X, y))
+    plain, grouped = found
+    assert [step.name for step in grouped.path_] == [step.name for step in plain.path_]
+    assert [order[group] for group in grouped.order_] == plain.order_.tolist()
+    np.testing.assert_array_equal(grouped.losses_, plain.losses_[:, order])
+    for one, other in zip(correlations(grouped, X), correlations(plain, X), strict=True):
+        assert order[one["group"]] == other["group"]
+        assert [order[each["group"]] for each in one["others"]] == [each["group"] for each in other["others"]]
 
 
 def test_image_windows_are_groups() -> None:

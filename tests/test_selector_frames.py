@@ -115,6 +115,15 @@ def test_new_frames_may_hold_unknown_and_fewer_categories(kind: str, frame: Any)
     assert np.isfinite(mixed).all()
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names, but NeuralGreedyPursuit was fitted without")
+def test_after_an_array_without_names_a_frame_must_have_as_many_columns(kind: str, frame: Any) -> None:
+    selector = make_selector().set_output(transform=kind).fit(VALUES, TARGET)
+    assert selector.transform(without_town(frame)).shape == (80, 2)
+    for columns in (NUMBERS[:-1], [*NUMBERS, "town"]):
+        with pytest.raises(ValueError, match=f"X has {len(columns)} features, but NeuralGreedyPursuit is expecting"):
+            selector.transform(frame[columns])
+
+
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_what_does_not_fit_the_frame_of_fit_is_refused(frame: Any) -> None:
     selector = make_selector().fit(frame, TARGET)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pursuit_cases import WithinBudget, make_fake, random_loss, run
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from ngp import NeuralGreedyPursuit
@@ -14,10 +18,12 @@ from ngp.groups import make_groups
 from ngp.path import Path
 from ngp.predictors import SSFN, ColumnSets, Kernel
 from ngp.problem import Problem, make_problem
+from ngp.rule_parts import with_what_is_left
 from ngp.stability import Stability, half_problem, halves, selections_on_halves
-from ngp.stopping import MaxFeatures
+from ngp.stopping import FirstOf, MaxFeatures, MaxFits, MaxTime, StopRule
 
 QUICK = {"predictor": SSFN(n_units=20, n_draws=1), "random_state": 0}
+START = run(make_fake(2, random_loss(0)), MaxFeatures(1)).steps[0]
 
 
 def data(n_rows: int = 120, n_columns: int = 10) -> tuple[Any, Any]:
@@ -98,6 +104,15 @@ def test_what_matters_is_stable() -> None:
     np.testing.assert_array_equal(plain.order_, selector.order_)
     assert not hasattr(plain, "stability_")
     assert not hasattr(selector.set_params(n_resamples=0).fit(X, y), "stability_")
+
+
+def test_that_of_an_earlier_fit_is_gone_when_a_new_one_begins() -> None:
+    X, y = data()
+    selector = NeuralGreedyPursuit(n_features_to_select=1, n_resamples=2, **QUICK).fit(X, y)
+    seen: list[bool] = []
+    selector.set_params(callback=lambda _: seen.append(hasattr(selector, "stability_"))).fit(X, y)
+    assert seen == [False, False]
+    assert hasattr(selector, "stability_")
 
 
 @pytest.mark.parametrize(
@@ -208,6 +223,29 @@ def test_budgets_are_those_of_all_selections_together() -> None:
     np.testing.assert_array_equal(cut.stability_.selections, whole.selections[:2])
 
 
+@pytest.mark.filterwarnings("ignore:The stability is that of")
+@given(seed=st.integers(0, 100), max_fits=st.integers(1, 120), floating=st.booleans())
+def test_no_step_on_any_half_begins_when_the_budget_is_spent(seed: int, max_fits: int, floating: bool) -> None:
+    scorer, rule = make_fake(6, random_loss(seed)), FirstOf([MaxFeatures(2), MaxFits(max_fits)])
+    spent = 0
+
+    def select(rule: StopRule, problem: Problem | None = None) -> Path:
+        nonlocal spent
+        path = run(scorer, rule, floating=floating, observer=WithinBudget(max_fits, spent))
+        spent += sum(step.n_fits for step in path.steps)
+        return path
+
+    selections_on_halves(scorer.problem, 4, 0, select, rule, select(rule))
+
+
+def test_what_is_left_of_a_budget_is_what_the_steps_did_not_use() -> None:
+    steps = [replace(START, seconds=2.5, n_fits=7), replace(START, seconds=1.0, n_fits=3)]
+    rule = FirstOf([MaxFeatures(3), FirstOf([MaxTime(10.0)]), MaxFits(11)])
+    left = with_what_is_left(rule, steps)
+    assert left == FirstOf([MaxFeatures(3), FirstOf([MaxTime(6.5)]), MaxFits(1)])
+    assert with_what_is_left(left, []) == left
+
+
 def test_what_was_cut_short_on_all_rows_is_not_selected_on_halves() -> None:
     X, y = data()
     selector = NeuralGreedyPursuit(**QUICK, n_resamples=4, callback=lambda step: step.n_selected == 1)
@@ -222,5 +260,5 @@ def test_an_interrupted_half_is_the_last_one_and_does_not_count() -> None:
     path = NeuralGreedyPursuit(**QUICK, n_features_to_select=2).fit(X, y).path_
     paths = iter([*[Path(path, "done")] * 3, Path(path[:2], "interrupted; the path is partial", partial=True)])
     with pytest.warns(UserWarning, match=r"only 2 of 8 halves of the rows: interrupted\."):
-        found = selections_on_halves(prepared, 8, 0, lambda _: next(paths), MaxFeatures(2), Path(path, "done"))
+        found = selections_on_halves(prepared, 8, 0, lambda *_: next(paths), MaxFeatures(2), Path(path, "done"))
     assert [set(groups) for groups in found] == [{2, 5}, {2, 5}]

@@ -15,6 +15,7 @@ from ngp.findings import class_names, described, plain
 from ngp.groups import Groups
 from ngp.predictors.committee import Committee, Schedule, predictor_names
 from ngp.predictors.resolve import resolve_predictor
+from ngp.validation import is_validation_set
 
 __all__ = ["asked"]
 
@@ -82,7 +83,7 @@ def _cv_in_words(cv: Any) -> str:
         return f"{cv} random folds"
     if isinstance(cv, Real):
         return f"a random {100 * float(cv):g}% of the rows held out"
-    if isinstance(cv, tuple) and len(cv) == 2 and len(getattr(cv[0], "shape", ())) == 2:
+    if is_validation_set(cv):
         return f"an explicit validation set of {len(cv[0])} rows"
     if isinstance(cv, list | tuple):
         return f"{len(cv)} given splits"

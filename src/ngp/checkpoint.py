@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,9 @@ def _hash(arrays: Iterable[AnyArray]) -> str:
 def described(value: Any) -> str:
     """A parameter's value as text that is the same in another process.
 
+    Lambdas and local functions are told apart by their code and their defaults, since their names say little. Values
+    that they find outside themselves (in closures, in the module) aren't seen.
+
     Examples
     --------
     >>> described(0.1), described([len, None])
@@ -194,7 +198,25 @@ def _described_plain(value: Any) -> str:
         return f"array {_hash([value])}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(described, value))}]"
-    return words.described(value)
+    held = [value, getattr(value, "__func__", None), getattr(value, "func", None)]  # itself, or of a method, a partial
+    held += getattr(value, "__dict__", {}).values()  # of a scorer, a class
+    functions = [each for each in held if isinstance(each, FunctionType) and "<" in each.__qualname__]
+    return " ".join([words.described(value), *map(_digest, functions)])
+
+
+def _digest(function: FunctionType) -> str:
+    """Of what a function does, as far as its own text says it."""
+    text = _code_in_words(function.__code__) + described([function.__defaults__, function.__kwdefaults__])
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _code_in_words(value: Any) -> str:
+    """Code, or a constant within it, as text that is the same in another process: sets have an order of their own."""
+    if isinstance(value, frozenset):
+        return str(sorted(map(repr, value)))
+    if not isinstance(value, CodeType):
+        return repr(value)
+    return str([value.co_code, value.co_names, value.co_freevars, *map(_code_in_words, value.co_consts)])
 
 
 def steps_as_arrays(steps: Sequence[Step]) -> dict[str, AnyArray]:

@@ -150,7 +150,7 @@ class ColumnEncoder:
             raise ValueError(f"X has columns that fit did not see, {listed(unknown, 8)}: pass the same columns.")
         raise ValueError(
             f"X has its columns in another order than in fit, where {self.feature_names_[0]!r} came first: "
-            "reorder them, as in X[encoder.feature_names_]."
+            "pass them in that order."
         )
 
 

@@ -119,7 +119,6 @@ def answer(selector: Any) -> dict[str, Any]:
     for rank, step in enumerate(additions(steps), 1):
         for column in np.unique(origin[step.columns]):
             ranking[column] = rank
-    start = None if len(steps[0].columns) else steps[0].loss
     return {
         "order": selector.order_.tolist(),
         "names": [str(selector.groups_.names[group]) for group in selector.order_],
@@ -129,9 +128,9 @@ def answer(selector: Any) -> dict[str, Any]:
         "n_selected": kept[-1].n_selected,
         "loss": plain(kept[-1].loss),
         "standard_error": plain(kept[-1].standard_error),
-        "constant_loss": plain(getattr(selector, "constant_loss_", start)),
+        "constant_loss": plain(selector.constant_loss_),
         "stop_reason": selector.stop_reason_,
-        "partial": bool(getattr(selector, "partial_", False)),
+        "partial": bool(selector.partial_),
         "seconds": float(sum(step.seconds for step in steps)),
         "n_fits": sum(step.n_fits for step in steps),
     }
@@ -165,7 +164,7 @@ def correlations(selector: Any, X: Any) -> list[dict[str, Any]]:
         return []
     strongest = _strongest(data, [candidates.columns[group] for group in order], taken)
     lists = []
-    for group, values in zip(order, _by_group(strongest, candidates, taken), strict=True):
+    for group, values in zip(order, _by_group(strongest, candidates), strict=True):
         top = np.argsort(-values, kind="stable")[:MOST_CORRELATED]
         others = [{"group": int(i), "correlation": float(values[i])} for i in top if values[i] >= 0]
         lists.append({"group": group, "others": others})
@@ -258,10 +257,10 @@ def _standardised(values: AnyArray) -> FloatArray:
     return scaled
 
 
-def _by_group(strongest: FloatArray, candidates: Groups, taken: Any) -> FloatArray:
+def _by_group(strongest: FloatArray, candidates: Groups) -> FloatArray:
     """The strongest of a group's columns that are not taken; -1 where all are."""
-    if candidates.is_single and candidates.n_groups == strongest.shape[1]:
-        return strongest
+    if candidates.are_columns:
+        return strongest[:, : candidates.n_groups]
     return np.array([strongest[:, columns].max(axis=1) for columns in candidates.columns]).T
 
 

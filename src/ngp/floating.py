@@ -22,9 +22,10 @@ import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.chance import share_taken, tail_probability
-from ngp.path import Step, chosen, scored_step
+from ngp.path import Step, chosen, columns_of, scored_step
 from ngp.predictors.base import ColumnSets, Losses, Scorer, drop_losses, scorer_at
 from ngp.problem import Problem
+from ngp.rule_parts import Most
 from ngp.search import Candidates, Search, by_group
 from ngp.uncertainty import certainty
 
@@ -112,10 +113,11 @@ def find_drop(search: Search, steps: Sequence[Step], pays: Pays) -> tuple[Step |
     return step, 0
 
 
-def find_swap(search: Search, steps: Sequence[Step]) -> tuple[Step | None, int]:
+def find_swap(search: Search, steps: Sequence[Step], most: Most) -> tuple[Step | None, int]:
     """An exchange that lowers the loss, if there is one; and how many selections were scored to see that there is none.
 
-    Groups are tried from the one that is worth least on; each for all candidates that cost no more.
+    Groups are tried from the one that is worth least on; each for all candidates that cost no more and don't lead
+    to more columns than there may be.
 
     Parameters
     ----------
@@ -123,6 +125,8 @@ def find_swap(search: Search, steps: Sequence[Step]) -> tuple[Step | None, int]:
         Scores selections.
     steps : sequence of Step
         Which led to the selection.
+    most : Most
+        How many features and columns there may be.
     """
     groups, n_fits = _removable(search.problem, steps), 0
     if len(groups) > 1:
@@ -130,19 +134,19 @@ def find_swap(search: Search, steps: Sequence[Step]) -> tuple[Step | None, int]:
         order = np.argsort(losses.comparable[:-1], kind="stable")
         groups, n_fits = [groups[place] for place in order], len(losses.parts)
     for group in groups:
-        step, n_tried = _best_swap(search, steps, group)
+        step, n_tried = _best_swap(search, steps, group, most)
         n_fits += n_tried
         if step:
             return replace(step, n_fits=n_fits), 0
     return None, n_fits
 
 
-def _best_swap(search: Search, steps: Sequence[Step], group: int) -> tuple[Step | None, int]:
+def _best_swap(search: Search, steps: Sequence[Step], group: int, most: Most) -> tuple[Step | None, int]:
     """The exchange of one group that lowers the loss most, if any does; and how many selections were scored."""
     problem, selected, last = search.problem, chosen(steps), steps[-1]
     own = selected.pop(group)
-    rest = np.concatenate(list(selected.values()))
-    candidates, place = _instead(search, rest, group)
+    rest = columns_of(selected)
+    candidates, place = _instead(search, rest, group, most)
     sets = [np.sort(np.concatenate([rest, candidates.columns[i]])) for i in range(len(candidates.names))]
     losses = _scorer(search, steps).add_losses(rest[:0], ColumnSets.of([*sets, *[np.sort(rest)] * (len(rest) > 0)]))
     means = losses.comparable
@@ -174,9 +178,7 @@ def _best_swap(search: Search, steps: Sequence[Step], group: int) -> tuple[Step 
     return step, len(losses.parts)
 
 
-def find_regrowth(
-    search: Search, steps: Sequence[Step], bar: Bar, pays: Pays, limit: int | None
-) -> tuple[list[Step], int]:
+def find_regrowth(search: Search, steps: Sequence[Step], bar: Bar, pays: Pays, most: Most) -> tuple[list[Step], int]:
     """Steps that leave a group out and add others instead, if that is better; else how many selections were scored.
 
     Parameters
@@ -189,12 +191,12 @@ def find_regrowth(
         What a group must gain to be added.
     pays : callable
         Says whether a group pays that was added before.
-    limit : int, optional
-        How many features there may be.
+    most : Most
+        How many features and columns there may be.
     """
     n_fits = 0
     for group in _droppable(search.problem, steps):
-        trial = Regrowth(replace(search, look_ahead=1), list(steps), group, bar, pays, limit)
+        trial = Regrowth(replace(search, look_ahead=1), list(steps), group, bar, pays, most)
         found = trial.grow() and trial.trim() and trial.is_better()
         n_fits += trial.n_fits
         if found:
@@ -219,8 +221,8 @@ class Regrowth:
         What a group must gain to be added.
     pays : callable
         Says whether a group pays that was added before.
-    limit : int or None
-        How many features there may be.
+    most : Most
+        How many features and columns there may be.
     """
 
     search: Search
@@ -228,7 +230,7 @@ class Regrowth:
     group: int
     bar: Bar
     pays: Pays
-    limit: int | None
+    most: Most
 
     def __post_init__(self) -> None:
         self.n_made, self.n_fits = len(self.steps), 1
@@ -241,11 +243,10 @@ class Regrowth:
 
     def grow(self) -> bool:
         """Add as long as each addition pays and may lead to a lower loss; whether it does."""
-        most = len(chosen(self.steps)) - 1 + MORE_GROWN
-        for left in reversed(range(most)):
+        for left in reversed(range(len(chosen(self.steps)) - 1 + MORE_GROWN)):
             selected = chosen(self.steps)
             selected.pop(self.group, None)
-            found = self.search.best(np.concatenate(list(selected.values())), len(selected), without={self.group})
+            found = self.search.best(columns_of(selected), len(selected), without={self.group})
             self.n_fits += found.n_fits
             if found.diverged or not self.bar.is_met(found.before, found.final_loss):
                 return False
@@ -267,7 +268,7 @@ class Regrowth:
     def trim(self) -> bool:
         """Drop what doesn't pay, and what is too many; whether few enough are left."""
         while True:
-            too_many = self.limit is not None and self.steps[-1].n_selected > self.limit
+            too_many = self.most.exceeded(self.steps[-1])
             if not too_many and self.bar == ANY_GAIN:  # so many are wanted, whether they pay or not
                 return True
             step, n_tried = find_drop(self.search, self.steps, (lambda *_: False) if too_many else self.pays)
@@ -288,15 +289,17 @@ class Regrowth:
         return float(sum(self.search.problem.groups.costs[group] for group in chosen(steps) if group is not None))
 
     def _losses(self, steps: Sequence[Step]) -> Losses:
-        columns = np.sort(np.concatenate(list(chosen(steps).values())))
+        columns = np.sort(columns_of(chosen(steps)))
         return _scorer(self.search, steps).add_losses(columns[:0], ColumnSets.of([columns]))
 
 
-def _instead(search: Search, rest: IntArray, group: int) -> tuple[Candidates, int]:
+def _instead(search: Search, rest: IntArray, group: int, most: Most) -> tuple[Candidates, int]:
     """What a group may be exchanged for, itself among them, and its place."""
     problem = search.problem
     candidates = Candidates.beside(problem, rest)
-    candidates = candidates.take(np.flatnonzero(candidates.costs(problem) <= problem.groups.costs[group]))
+    fits = candidates.costs(problem) <= problem.groups.costs[group]
+    fits &= (len(rest) + candidates.columns.sizes <= most.columns) | (candidates.names == group)
+    candidates = candidates.take(np.flatnonzero(fits))
     if search.screening:
         best = search.screening.best(problem, rest, candidates.columns, candidates.costs(problem))
         candidates = candidates.take(np.union1d(best, np.flatnonzero(candidates.names == group)))
@@ -325,7 +328,7 @@ def _removable(problem: Problem, steps: Sequence[Step]) -> list[int]:
 def _without_each(search: Search, steps: Sequence[Step], groups: Sequence[int]) -> Losses:
     """Losses of the selection without each of some groups, and, at the end, with all."""
     selected = chosen(steps)
-    columns = np.concatenate(list(selected.values()))
+    columns = columns_of(selected)
     return drop_losses(_scorer(search, steps), columns, ColumnSets.of([selected[g] for g in groups]).with_empty())
 
 

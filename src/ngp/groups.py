@@ -56,23 +56,24 @@ class Groups:
         return len(self.columns)
 
     @property
+    def are_columns(self) -> bool:
+        """Whether the groups are the first so many columns (all, as a rule), one by one and in their order."""
+        return isinstance(self.columns, _Computed)
+
+    @property
     def is_single(self) -> bool:
         """Whether every group is one column, and no two groups are the same column."""
-        if isinstance(self.columns, _Computed):
-            return True
-        return all(len(c) == 1 for c in self.columns) and len({int(c[0]) for c in self.columns}) == self.n_groups
+        return self.are_columns or len({int(c[0]) for c in self.columns if len(c) == 1}) == self.n_groups
 
     @property
     def is_numbered(self) -> bool:
         """Whether every column is a group, in their order, and has no name but its number."""
-        return isinstance(self.columns, _Computed) and isinstance(self.names, _Computed)
+        return self.are_columns and isinstance(self.names, _Computed)
 
     @property
     def typical_size(self) -> int:
         """Median number of columns of a group."""
-        if isinstance(self.columns, _Computed):
-            return 1
-        return int(np.median([len(columns) for columns in self.columns]))
+        return 1 if self.are_columns else int(np.median([len(columns) for columns in self.columns]))
 
     def new_columns(self, group: int, selected: BoolArray) -> IntArray:
         """Return the columns of a group that are not yet selected, in the group's order.

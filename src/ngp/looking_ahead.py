@@ -205,6 +205,8 @@ def extended(sets: IntArray, n: int) -> IntArray:
 def worth(losses: FloatArray, before: float, costs: FloatArray) -> FloatArray:
     """What candidates are compared by: losses, or improvements per cost where costs differ; the lower, the better.
 
+    On a loss that isn't finite all improve without end, whatever they cost.
+
     Examples
     --------
     >>> worth(np.array([3.0, 2.0]), 4.0, np.array([1.0, 1.0]))
@@ -212,7 +214,7 @@ def worth(losses: FloatArray, before: float, costs: FloatArray) -> FloatArray:
     >>> worth(np.array([3.0, 2.0]), 4.0, np.array([1.0, 4.0]))
     array([-1. , -0.5])
     """
-    if (costs == costs[0]).all():
+    if (costs == costs[0]).all() or not isfinite(before):
         return losses
     change = losses - before
     return np.where(change < 0, change / costs, change)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from ngp._types import FloatArray, IntArray
 from ngp.predictors.base import Losses
 from ngp.uncertainty import standard_error
 
-__all__ = ["Path", "Step", "additions", "chosen", "finished", "scored_step"]
+__all__ = ["Path", "Step", "additions", "chosen", "columns_of", "finished", "scored_step"]
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,17 @@ def chosen(steps: Sequence[Step]) -> dict[int | None, IntArray]:
         if step.group is not None:
             found[step.group] = step.columns
     return found
+
+
+def columns_of(selected: Mapping[int | None, IntArray]) -> IntArray:
+    """All columns that are selected.
+
+    Parameters
+    ----------
+    selected : mapping
+        Groups and the columns that each added (see `chosen`).
+    """
+    return np.concatenate(list(selected.values()))
 
 
 def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:

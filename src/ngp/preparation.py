@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Integral
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +37,7 @@ from ngp.training_data import check_training_data, checked_cv
 if TYPE_CHECKING:
     from ngp.selector import NeuralGreedyPursuit
 
-__all__ = ["Prepared", "combine_rules", "prepare", "stop_rule"]
+__all__ = ["Prepared", "prepare", "stop_rule"]
 
 
 class Prepared(NamedTuple):
@@ -195,41 +194,22 @@ def stop_rule(selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray) 
         limits.append(MaxFeatures(max(1, round(float(number) * selector.n_features_in_))))
     elif number is not None:
         limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
-    return combine_rules(
-        limits, tol=selector.tol, stop=selector.stop, max_time=selector.max_time, max_fits=selector.max_fits
-    )
+    rules = [*limits, *_what_pays(selector.tol, selector.stop, bool(limits))]
+    if selector.max_time is not None:
+        rules.append(MaxTime(selector.max_time))
+    if selector.max_fits is not None:
+        rules.append(MaxFits(selector.max_fits))
+    return rules[0] if len(rules) == 1 else FirstOf(rules)
 
 
-def combine_rules(
-    limits: Iterable[StopRule],
-    *,
-    tol: float | None = None,
-    stop: Literal["auto", "plateau"] | StopRule | None = None,
-    max_time: float | None = None,
-    max_fits: int | None = None,
-) -> StopRule:
-    """Make one rule of what a user may give; the first part of it to hit stops.
-
-    Parameters
-    ----------
-    limits : iterable of StopRule
-        Limits on the number of features. Where there is none, and no `tol` and no `stop`, `stop` is "auto".
-    tol, stop : float, rule, "auto" or "plateau"
-        When a step no longer pays; at most one of them.
-    max_time, max_fits : numbers
-        Budgets.
-    """
-    rules = list(limits)
+def _what_pays(tol: float | None, stop: str | StopRule | None, limited: bool) -> list[StopRule]:
+    """The rule that says when a step no longer pays; none where there is a limit and nothing else is asked for."""
     if stop is not None and tol is not None:
         raise ValueError(f"tol={tol} and stop={stop!r} are two rules for one thing: give one of them.")
     if tol is not None:
-        rules.append(RelativeImprovement(tol))
-    elif stop == "auto" or (stop is None and not rules):
-        rules.append(BeyondChance())
-    elif stop is not None:
-        rules.append(Plateau() if isinstance(stop, str) else stop)
-    if max_time is not None:
-        rules.append(MaxTime(max_time))
-    if max_fits is not None:
-        rules.append(MaxFits(max_fits))
-    return rules[0] if len(rules) == 1 else FirstOf(rules)
+        return [RelativeImprovement(tol)]
+    if stop is None:
+        return [] if limited else [BeyondChance()]
+    if isinstance(stop, str):
+        return [BeyondChance() if stop == "auto" else Plateau()]
+    return [stop]

@@ -18,7 +18,7 @@ from ngp.losses import CLASSIFICATION_LOSSES, LOSSES, labels
 from ngp.scan import column_moments
 from ngp.sources import ColumnSource, StackedRows, between, in_memory, read_columns, refuse_gaps
 from ngp.targets import code_targets, detect_task
-from ngp.validation import Round, make_rounds
+from ngp.validation import Round, is_validation_set, make_rounds
 
 __all__ = ["Problem", "make_problem", "resolve_scoring"]
 
@@ -163,8 +163,8 @@ class Problem:
         """Number of groups with a varying column beside the selected ones."""
         free = self.varies.copy()
         free[selected] = False
-        if self.groups.is_single and self.groups.n_groups == self.n_columns:
-            return int(free.sum())
+        if self.groups.are_columns:
+            return int(free[: self.groups.n_groups].sum())
         return sum(bool(free[columns].any()) for columns in self.groups.columns)
 
     @cached_property
@@ -361,8 +361,8 @@ def resolve_scoring(scoring: Any, loss: str = "auto") -> Callable[..., float]:
 def _explicit_validation_set(
     cv: Any, X: AnyArray | ColumnSource, y: AnyArray
 ) -> tuple[AnyArray | ColumnSource, AnyArray] | None:
-    """Tell a pair (X, y) of arrays from a pair of splits."""
-    if not (isinstance(cv, tuple) and len(cv) == 2 and len(getattr(cv[0], "shape", ())) == 2):
+    """The rows of a validation set that the user gave, checked; None if cv is something else."""
+    if not is_validation_set(cv):
         return None
     X_val = cv[0] if isinstance(cv[0], ColumnSource) else np.asarray(cv[0])
     y_val = np.asarray(cv[1])

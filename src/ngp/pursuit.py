@@ -18,9 +18,9 @@ import numpy as np
 from ngp._types import IntArray
 from ngp.chance import OWN_DRAWS, Chance, Draws
 from ngp.floating import Bar, find_drop, find_regrowth, find_swap
-from ngp.path import Path, Step, chosen, finished, scored_step
+from ngp.path import Path, Step, chosen, columns_of, finished, scored_step
 from ngp.predictors.base import ColumnSets, Losses, scorer_at
-from ngp.rule_parts import least_gain, n_unproven, room_left, spent_budget
+from ngp.rule_parts import least_gain, most_selected, n_unproven, room_left, spent_budget
 from ngp.search import Candidates, Search
 from ngp.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
 
@@ -55,7 +55,8 @@ def pursue(
 ) -> Path:
     """Select features greedily.
 
-    Ctrl-C gives up the step that is being made and keeps those before.
+    Ctrl-C gives up the step that is being made and keeps those before. However a pursuit is cut short, the last steps
+    are taken back if they may be chance.
 
     Parameters
     ----------
@@ -86,11 +87,11 @@ def pursue(
         return pursuit.run()
     except _Diverged:
         warnings.warn(f"Step {len(steps)} ends the pursuit: {DIVERGED}.", stacklevel=2)
-        return finished(steps, DIVERGED)
+        return finished(pursuit.proven(), DIVERGED)
     except KeyboardInterrupt:
         if not steps:
             raise
-        return finished(steps, "interrupted; the path is partial", partial=True)
+        return finished(pursuit.proven(), "interrupted; the path is partial", partial=True)
 
 
 class _Diverged(ArithmeticError):
@@ -135,7 +136,13 @@ class _Pursuit:
             self.n_redrawn = 0
             steps.extend(new)
             if self.observer and self.observer.end(steps, len(new)):
-                return finished(steps, ASKED_TO_STOP, partial=True)
+                return finished(self.proven(), ASKED_TO_STOP, partial=True)
+
+    def proven(self) -> list[Step]:
+        """The steps if none follows: the last ones are taken back if they may be chance, as when a budget is spent."""
+        stop, standing = self._stop(), self.standing
+        keep = stop.keep if stop else len(standing) - 1 - n_unproven(self.rule, standing)
+        return _taken_back(self.steps, keep)
 
     def _is_back(self) -> bool:
         """Whether the selection is one that was exchanged before."""
@@ -146,11 +153,13 @@ class _Pursuit:
     def _stop(self) -> Stop | None:
         """What ends the additions: the rule, or the lack of candidates."""
         steps = self.standing
-        columns = np.concatenate(list(chosen(steps).values()))
-        exhausted = len(Candidates.beside(self.search.problem, columns).names) == 0
+        exhausted = len(Candidates.beside(self.search.problem, columns_of(chosen(steps))).names) == 0
         stop = self.rule.check(steps, exhausted=exhausted)
+        if stop is None and exhausted:
+            return Stop(NO_CANDIDATE_LEFT, len(steps) - 1)
+        stop = stop or spent_budget(self.rule, self.steps)  # what was taken back has cost something, too
         if stop is None:
-            return Stop(NO_CANDIDATE_LEFT, len(steps) - 1) if exhausted else None
+            return None
         # Where another part of the rule stops, nothing follows any more that could prove the last steps.
         return replace(stop, keep=min(stop.keep, len(steps) - 1 - n_unproven(self.rule, steps)))
 
@@ -162,8 +171,7 @@ class _Pursuit:
             if drop:
                 return replace(drop, n_fits=drop.n_fits + self.n_redrawn)
         selected = chosen(steps)
-        columns, number = np.concatenate(list(selected.values())), len(selected)
-        found = self.search.best(columns, number, room_left(self.rule, steps[-1]))
+        found = self.search.best(columns_of(selected), len(selected), room_left(self.rule, steps[-1]))
         if found.diverged:
             raise _Diverged
         step = found.step(self.search, steps[-1])
@@ -183,8 +191,7 @@ class _Pursuit:
         first = number - n_unproven(self.rule, self.steps[:number])
         if first not in self.draws:
             selected = chosen([step for step in self.steps[:first] if step.kept])
-            columns = np.concatenate(list(selected.values()))
-            self.draws = {first: Draws(self.chance, self.search.problem, columns, len(selected))}
+            self.draws = {first: Draws(self.chance, self.search.problem, columns_of(selected), len(selected))}
         draws = self.draws[first]
         for step in self.steps[first + draws.n_steps : end]:
             _judge(draws, step)
@@ -197,7 +204,7 @@ class _Pursuit:
         selected = chosen(steps)
         own, number, problem = selected.pop(group), len(selected), self.search.problem
         self.n_redrawn += OWN_DRAWS
-        rest = np.concatenate(list(selected.values()))
+        rest = columns_of(selected)
         return self.chance.still_pays(problem, rest, own, number, without, together) <= self.chance.level
 
     def _bar(self) -> Bar:
@@ -224,13 +231,11 @@ class _Pursuit:
         return []
 
     def _swap(self, steps: Sequence[Step]) -> tuple[list[Step], int]:
-        swap, n_tried = find_swap(self.search, steps)
+        swap, n_tried = find_swap(self.search, steps, most_selected(self.rule))
         return [swap] if swap else [], n_tried
 
     def _regrowth(self, steps: Sequence[Step]) -> tuple[list[Step], int]:
-        room = room_left(self.rule, steps[-1])
-        limit = None if room is None else steps[-1].n_selected + room
-        return find_regrowth(self.search, steps, self._bar(), self._pays, limit)
+        return find_regrowth(self.search, steps, self._bar(), self._pays, most_selected(self.rule))
 
 
 def _judge(draws: Draws, step: Step) -> float:

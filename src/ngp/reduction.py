@@ -50,6 +50,7 @@ class TableSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         output, table = _get_output_config("transform", estimator=self)["dense"], cast(Any, X)
         if output == "polars" and is_polars_df(X):
             _check_feature_names(self, X, reset=False)
+            _check_n_features(self, X, reset=False)
             return table[:, self.get_support(indices=True).tolist()]
         if output == "default" and is_pandas_df(X) and (table.dtypes == "category").any():
             table = table.astype(object)  # scikit-learn fails at booleans beside categories

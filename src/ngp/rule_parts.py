@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import inf
+from typing import NamedTuple
 
 from ngp.stopping import (
     BeyondChance,
@@ -17,7 +20,16 @@ from ngp.stopping import (
     StopRule,
 )
 
-__all__ = ["chance_level", "least_gain", "n_unproven", "room_left", "spent_budget"]
+__all__ = [
+    "Most",
+    "chance_level",
+    "least_gain",
+    "most_selected",
+    "n_unproven",
+    "room_left",
+    "spent_budget",
+    "with_what_is_left",
+]
 
 
 def _parts(rule: StopRule) -> Iterator[StopRule]:
@@ -73,6 +85,35 @@ def n_unproven(rule: StopRule, steps: Sequence[StepLike]) -> int:
     return max((part.n_unpaid(steps) for part in _parts(rule) if isinstance(part, BeyondChance)), default=0)
 
 
+class Most(NamedTuple):
+    """How many features and columns may be selected; infinity where nobody says."""
+
+    features: float = inf
+    columns: float = inf
+
+    def exceeded(self, last: StepLike) -> bool:
+        """Whether more are selected after a step."""
+        return last.n_selected > self.features or last.n_columns > self.columns
+
+
+def most_selected(rule: StopRule) -> Most:
+    """How many features and columns a rule allows.
+
+    Parameters
+    ----------
+    rule : StopRule
+        Says when to stop.
+
+    Examples
+    --------
+    >>> most_selected(FirstOf([MaxFeatures(10), MaxColumns(30), MaxColumns(20)]))
+    Most(features=10, columns=20)
+    """
+    features = [part.n for part in _parts(rule) if isinstance(part, MaxFeatures)]
+    columns = [part.n for part in _parts(rule) if isinstance(part, MaxColumns)]
+    return Most(min(features, default=inf), min(columns, default=inf))
+
+
 def room_left(rule: StopRule, last: StepLike) -> int | None:
     """How many more groups a rule allows; None where it says no number.
 
@@ -83,9 +124,9 @@ def room_left(rule: StopRule, last: StepLike) -> int | None:
     last : StepLike
         The last step.
     """
-    rooms = [part.n - last.n_selected for part in _parts(rule) if isinstance(part, MaxFeatures)]
-    rooms += [part.n - last.n_columns for part in _parts(rule) if isinstance(part, MaxColumns)]
-    return min(rooms, default=None)
+    most = most_selected(rule)
+    room = min(most.features - last.n_selected, most.columns - last.n_columns)
+    return None if room == inf else int(room)
 
 
 def spent_budget(rule: StopRule, steps: Sequence[StepLike]) -> Stop | None:
@@ -100,3 +141,22 @@ def spent_budget(rule: StopRule, steps: Sequence[StepLike]) -> Stop | None:
     """
     stops = [part.check(steps) for part in _parts(rule) if isinstance(part, MaxTime | MaxFits)]
     return next((stop for stop in stops if stop is not None), None)
+
+
+def with_what_is_left(rule: StopRule, steps: Sequence[StepLike]) -> StopRule:
+    """The same rule with that part of its budgets which some steps haven't used.
+
+    Parameters
+    ----------
+    rule : StopRule
+        Says when to stop; its budgets aren't spent (see `spent_budget`).
+    steps : sequence of steps
+        What was done so far.
+    """
+    if isinstance(rule, FirstOf):
+        return FirstOf([with_what_is_left(part, steps) for part in rule.rules])
+    if isinstance(rule, MaxTime):
+        return replace(rule, seconds=rule.seconds - sum(step.seconds for step in steps))
+    if isinstance(rule, MaxFits):
+        return replace(rule, n=rule.n - sum(step.n_fits for step in steps))
+    return rule

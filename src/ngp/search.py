@@ -101,8 +101,8 @@ class Candidates(NamedTuple):
         selected = np.zeros(problem.n_columns, dtype=bool)
         selected[columns] = True
         groups = problem.groups
-        if groups.is_single and groups.n_groups == problem.n_columns:
-            names = np.flatnonzero(problem.varies & ~selected)
+        if groups.are_columns:
+            names = np.flatnonzero((problem.varies & ~selected)[: groups.n_groups])
             return cls(names, ColumnSets.singles(names))
         sets = [groups.new_columns(group, selected) for group in range(groups.n_groups)]
         names = np.array([g for g, columns in enumerate(sets) if problem.varies[columns].any()], dtype=np.intp)

@@ -88,7 +88,7 @@ class NeuralGreedyPursuit(FittedSelector):
         What y is. ``"auto"`` takes text, booleans and up to 20 whole numbers, each twice on average, for classes.
     floating : bool, default=False
         Whether to take back wrong picks: after each addition what no longer pays is dropped, and in the end features
-        are exchanged, one for one, until no exchange lowers the loss (see `ngp.floating`).
+        are exchanged, one for one or one for several, as long as that lowers the loss (see `ngp.floating`).
     look_ahead : int, default=1
         How many features are added in mind to find the best one to begin with: with 2, pairs are scored, so that
         features that only work together are found. At most 5 (see `ngp.looking_ahead`).
@@ -99,7 +99,7 @@ class NeuralGreedyPursuit(FittedSelector):
         For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
     n_resamples : int, default=0
-        Of how many halves of the rows, an even number, to select once more, to see how stable the selection is
+        On how many random halves of the rows to select again (an even number), to see how stable the selection is
         (`stability_`; see `ngp.stability`). It takes about half as long as so many fits. Where `max_time` or
         `max_fits` is used up, there are fewer.
     max_time : float or None, default=None
@@ -328,6 +328,7 @@ class NeuralGreedyPursuit(FittedSelector):
         return None if self.checkpoint is None else FilePath(self.checkpoint)
 
     def _select(self, prepared: Prepared, saved: Checkpoint | None) -> None:
+        self.__dict__.pop("stability_", None)  # of an earlier fit, before anybody hears of this one
         problem, _, fixed, seed = prepared
         search, rule = prepared.search(self), stop_rule(self, problem, fixed)
         file, identity = self._checkpoint_path, {}
@@ -350,9 +351,8 @@ class NeuralGreedyPursuit(FittedSelector):
         )
         self._finish(problem, search.scorer, path)
         self._say_if_fewer(path)
-        self.__dict__.pop("stability_", None)
         if self.n_resamples:
-            select = partial(self._pursue_on, prepared, rule)
+            select = partial(self._pursue_on, prepared)
             selections = selections_on_halves(problem, self.n_resamples, seed, select, rule, path)
             if selections:
                 self.stability_ = Stability(selections, problem.groups.n_groups, problem.n_candidates(fixed))

@@ -19,7 +19,7 @@ import numpy as np
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.path import Path
 from ngp.problem import Problem
-from ngp.rule_parts import spent_budget
+from ngp.rule_parts import spent_budget, with_what_is_left
 from ngp.stopping import StopRule
 from ngp.validation import Round
 
@@ -176,7 +176,7 @@ def halves(problem: Problem, n_halves: int, seed: int) -> Iterator[BoolArray]:
 
 
 def selections_on_halves(
-    problem: Problem, n_halves: int, seed: int, select: Callable[[Problem], Path], rule: StopRule, first: Path
+    problem: Problem, n_halves: int, seed: int, select: Callable[[StopRule, Problem], Path], rule: StopRule, first: Path
 ) -> tuple[IntArray, ...]:
     """The groups that are selected on each half, pair by pair, as long as nothing cuts that short.
 
@@ -189,7 +189,7 @@ def selections_on_halves(
     seed : int
         Of the splits.
     select : callable
-        Selects on some of the rows.
+        Selects on some of the rows, until a rule says stop.
     rule : StopRule
         Has the budgets, which are those of all selections together.
     first : Path
@@ -201,9 +201,10 @@ def selections_on_halves(
             why = spent.reason
         if why:
             break
-        path = select(half_problem(problem, rows))
+        path = select(with_what_is_left(rule, steps), half_problem(problem, rows))
         steps += path.steps
-        why = path.reason if path.partial else ""
+        # The rule names the whole budget, the path what was left of it.
+        why = (spent_budget(rule, steps) or path).reason if path.partial else ""
         if not path.partial:
             selections.append(np.array([step.group for step in path.kept], dtype=np.intp))
     del selections[len(selections) // 2 * 2 :]  # half a pair

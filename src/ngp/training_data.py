@@ -14,6 +14,7 @@ from ngp._types import AnyArray, IntArray
 from ngp.columns import ColumnEncoder, briefly_refused_gaps
 from ngp.problem import Problem
 from ngp.sources import ColumnSource, as_columns
+from ngp.validation import is_validation_set
 
 __all__ = ["check_columns", "check_training_data", "checked_cv"]
 
@@ -66,7 +67,7 @@ def checked_cv(selector: Any) -> Any:
         What is fitted.
     """
     cv = selector.cv
-    if not (isinstance(cv, tuple) and len(cv) == 2 and len(getattr(cv[0], "shape", ())) == 2):
+    if not is_validation_set(cv):
         return cv
     X = selector.encoder_.transform(as_columns(cv[0]))
     if not isinstance(X, ColumnSource):
@@ -88,8 +89,8 @@ def check_columns(problem: Problem, fixed: IntArray) -> None:
         raise ValueError("X has only constant columns: there is nothing to select from.")
     groups, useful = problem.groups, problem.varies.copy()
     useful[fixed] = True
-    if groups.is_single and groups.n_groups == problem.n_columns:
-        constant = np.flatnonzero(~useful)
+    if groups.are_columns:
+        constant = np.flatnonzero(~useful[: groups.n_groups])
     else:
         varies = (useful[columns].any() for columns in groups.columns)
         constant = np.flatnonzero(~np.fromiter(varies, dtype=bool, count=groups.n_groups))

@@ -20,9 +20,10 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, Stratified
 
 from ngp._types import AnyArray, FloatArray, IntArray
 
-__all__ = ["Round", "make_rounds"]
+__all__ = ["Round", "is_validation_set", "make_rounds"]
 
-# A single validation set is judged in this many parts, since standard errors and paired comparisons need several.
+# Folds are judged in pieces, so many in all at least (as far as there are rows), since standard errors and paired
+# comparisons need several.
 LEAST_PARTS = 30
 
 
@@ -49,7 +50,7 @@ class Round:
 
     @cached_property
     def parts(self) -> IntArray:
-        """Bounds in `rows` of the parts whose losses are kept apart: the folds, or pieces of a single one."""
+        """Bounds in `rows` of the parts whose losses are kept apart: each fold in equally many pieces."""
         pieces = -(-LEAST_PARTS // self.n_folds)
         bounds = [
             np.linspace(first, last, min(pieces, last - first) + 1).astype(np.intp)[:-1]
@@ -104,6 +105,17 @@ class Round:
 def _sums(values: AnyArray, bounds: IntArray) -> FloatArray:
     result: FloatArray = np.add.reduceat(values[..., : bounds[-1]], bounds[:-1], axis=-1)
     return result
+
+
+def is_validation_set(cv: Any) -> bool:
+    """Whether a way of validation is an explicit set (X, y), and no pair of splits.
+
+    Parameters
+    ----------
+    cv : object
+        What the user gave.
+    """
+    return isinstance(cv, tuple) and len(cv) == 2 and len(getattr(cv[0], "shape", ())) == 2
 
 
 def make_rounds(
