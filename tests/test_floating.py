@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path as FilePath
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pursuit_cases import FakeScorer, WithinBudget, make_fake, random_loss, run, weights_loss
 
-from ngp import NeuralGreedyPursuit, floating
+from ngp import NeuralGreedyPursuit, floating, pursuit
+from ngp.chance import Chance
 from ngp.floating import Bar
 from ngp.path import Path, Step, additions, chosen, columns_of
 from ngp.predictors import SSFN, Kernel
@@ -261,11 +263,11 @@ def test_a_bar_is_met_by_gains_that_are_large_enough() -> None:
     assert 0 < bars[2].chance(1.0, 0.97) < 0.5
 
 
-def decoy(seed: int, n_rows: int = 300) -> tuple[Any, Any]:
+def decoy(seed: int, noise: float = 1.0, n_rows: int = 300) -> tuple[Any, Any]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 15))
     total = X[:, :4].sum(axis=1)
-    X[:, 4] = total + rng.normal(size=n_rows)
+    X[:, 4] = total + noise * rng.normal(size=n_rows)
     return X, total + 0.3 * rng.normal(size=n_rows)
 
 
@@ -285,6 +287,45 @@ def test_a_decoy_is_found_out(predictor: Any, way: dict[str, Any]) -> None:
     assert free.feature_importances_[4] == 0
     fresh_X, fresh_y = decoy(9000)
     assert free.score(fresh_X, fresh_y) >= plain.score(fresh_X, fresh_y) - 0.01
+
+
+@pytest.mark.parametrize("noise", [0.4, 1.0])
+def test_what_is_drawn_to_see_whether_picks_still_pay_counts(noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = decoy(5001, noise)
+    asked, still_pays = [], Chance.still_pays
+
+    def counting(*arguments: Any) -> float:
+        asked.append(arguments)
+        return still_pays(*arguments)
+
+    monkeypatch.setattr(Chance, "still_pays", counting)
+    totals = []
+    for n_draws in (0, 1000):  # as it is counted; as many as ever are drawn
+        monkeypatch.setattr(pursuit, "OWN_DRAWS", n_draws)
+        asked.clear()
+        path = NeuralGreedyPursuit(SSFN(n_units=30, n_draws=2), random_state=0, floating=True).fit(X, y).path_
+        totals.append(sum(step.n_fits for step in path))
+    assert asked
+    assert totals[1] - totals[0] == 1000 * len(asked)
+
+
+@pytest.mark.parametrize("way", [{"tol": 0.09}, {"stop": "auto"}], ids=["tol", "auto"])
+def test_steps_take_no_longer_than_the_fit(way: dict[str, Any]) -> None:
+    X, y = decoy(5000)
+    begin = perf_counter()
+    path = NeuralGreedyPursuit(SSFN(n_units=30, n_draws=2), random_state=0, floating=True, **way).fit(X, y).path_
+    taken = perf_counter() - begin
+    assert all(step.seconds >= 0 for step in path)
+    assert 0.2 * taken < sum(step.seconds for step in path) <= taken
+
+
+def test_in_an_exchange_too_each_addition_says_how_probable_it_is_by_chance() -> None:
+    X, y = decoy(5001, noise=0.4)  # better than three of those that it is made of
+    path = NeuralGreedyPursuit(SSFN(n_units=30, n_draws=2), random_state=0, floating=True).fit(X, y).path_
+    place = next(number for number, step in enumerate(path) if step.action == "swap" and step.n_ahead > 1)
+    grown = path[place : place + path[place].n_ahead]
+    assert all(step.chance <= 0.01 for step in grown)
+    assert path[place].ahead == grown[-1].loss
 
 
 @pytest.mark.parametrize("way", WAYS, ids=["number", "tol", "auto"])

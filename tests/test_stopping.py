@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from stopping_cases import FakeStep, path, run
 
 from ngp.stopping import (
     BeyondChance,
@@ -28,44 +27,6 @@ from ngp.stopping import (
     StopRule,
     standard_error,
 )
-
-
-def two_equal_folds() -> npt.NDArray[np.float64]:
-    return np.array([0.5, 0.5])
-
-
-@dataclass(frozen=True)
-class FakeStep:
-    before: float
-    loss: float
-    fold_losses: npt.NDArray[np.float64]
-    n_selected: int
-    n_columns: int
-    fold_weights: npt.NDArray[np.float64] = field(default_factory=two_equal_folds)
-    n_fits: int = 10
-    seconds: float = 1.0
-    action: str = "add"
-    chance: float = float("nan")
-    ahead: float = float("nan")
-    n_ahead: int = 1
-
-
-def path(losses: Sequence[float], spread: float = 0.0, columns_per_step: int = 1) -> list[FakeStep]:
-    """Return steps with two folds, whose losses have the standard error `spread`."""
-    return [
-        FakeStep(before, loss, np.array([loss - spread, loss + spread]), k, k * columns_per_step)
-        for k, (before, loss) in enumerate(zip([float("nan"), *losses], losses, strict=False))
-    ]
-
-
-def run(rule: StopRule, steps: Sequence[FakeStep]) -> tuple[int, Stop | None]:
-    """Ask the rule after every step, as a pursuit does; return the number of additions and the answer."""
-    for k in range(len(steps)):
-        stop = rule.check(steps[: k + 1])
-        if stop is not None:
-            return k, stop
-    return len(steps) - 1, rule.check(steps, exhausted=True)
-
 
 losses_strategy = st.lists(st.floats(0, 100), min_size=1, max_size=12)
 
@@ -365,41 +326,3 @@ def test_standard_error_of_unequal_folds_is_about_right() -> None:
     means = rng.standard_normal((4000, 5)) / np.sqrt(sizes)
     squares = [standard_error(losses, sizes / 100) ** 2 for losses in means]
     assert np.sqrt(np.mean(squares)) == pytest.approx(0.1, rel=0.06)
-
-
-def chances(values: Sequence[float]) -> list[FakeStep]:
-    start, *added = path([9.0] * (len(values) + 1))
-    return [replace(start, action="start"), *map(lambda step, chance: replace(step, chance=chance), added, values)]
-
-
-@given(
-    values=st.lists(st.sampled_from([0.0, 0.01, 0.011, 0.2, 0.21, 1.0]), max_size=8),
-    patience=st.integers(1, 4),
-    exhausted=st.booleans(),
-)
-def test_beyond_chance_waits_for_what_is_in_doubt(values: list[float], patience: int, exhausted: bool) -> None:
-    n_unpaid = 0
-    for chance in values:
-        n_unpaid = 0 if chance <= 0.01 else n_unpaid + 1
-    rule, steps = BeyondChance(patience=patience), chances(values)
-    stop = rule.check(steps, exhausted=exhausted)
-    assert rule.n_unpaid(steps) == n_unpaid
-    if n_unpaid == 0 or (n_unpaid < patience and values[-1] <= 0.2 and not exhausted):
-        assert stop is None
-    else:
-        what = "the last step" if n_unpaid == 1 else f"the last {n_unpaid} steps together"
-        reason = f"a gain as in {what} comes by chance with probability {values[-1]:.2g}"
-        assert stop == Stop(reason, len(values) - n_unpaid)
-
-
-@pytest.mark.parametrize("action", ["drop", "swap"])
-def test_to_drop_or_to_exchange_need_not_be_beyond_chance(action: str) -> None:
-    steps = chances([0.5, 0.5, 0.5])
-    steps[2] = replace(steps[2], action=action)
-    assert BeyondChance().n_unpaid(steps) == 1
-
-
-def test_defaults_are_those_that_the_descriptions_name() -> None:
-    assert BeyondChance() == BeyondChance(level=0.01, patience=3)
-    assert Plateau() == Plateau(patience=3, standard_errors=1.0)
-    assert RelativeImprovement(0.1) == RelativeImprovement(0.1, patience=1)

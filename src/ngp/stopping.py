@@ -263,7 +263,7 @@ class BeyondChance:
 
 @dataclass(frozen=True)
 class MaxTime:
-    """Stop after the step in which the time is up; everything is kept, and the path is partial.
+    """Stop after the step in which the time is up, and keep all that isn't in doubt; the path is partial.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ class MaxTime:
 
 @dataclass(frozen=True)
 class MaxFits:
-    """Stop after the step in which the fits are used up; everything is kept, and the path is partial.
+    """Stop after the step in which the fits are used up, and keep all that isn't in doubt; the path is partial.
 
     Parameters
     ----------

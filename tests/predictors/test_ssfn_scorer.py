@@ -105,6 +105,7 @@ def test_layers_are_prefixes_of_longer_ones_scaled_by_their_number_of_columns() 
     (short, biases), (long, same) = (scorer.layer((1, 3, 0), n_slots, 12) for n_slots in (2, 8))
     np.testing.assert_allclose(short * np.sqrt(2), long[:2] * np.sqrt(8))
     np.testing.assert_array_equal(biases, same)
+    np.testing.assert_array_equal(biases, draw_biases(scorer.seed, (1, 3, 0), 12, "normal"))
     assert (np.abs(long) * np.sqrt(8)).mean() == pytest.approx(np.sqrt(2 / np.pi), rel=0.2)  # standard normal, scaled
     raw = bind(make_case(), standardize=False, bias=False, distribution="uniform")
     weights, biases = raw.layer((1, 3, 0), 8, 12)
@@ -224,6 +225,21 @@ def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any, setti
     assert n_draws == -(-scorer.config.n_draws // factor)  # the number of units stays until one layer is left
     networks = scorer.fit(SELECTED).networks
     assert [network.weights.shape for network in networks] == [(len(SELECTED), width)] * n_draws
+
+
+@pytest.mark.parametrize("settings", [{"norm_bound": 1.0}, {"ridge": 0.0}, {"refit_units": 8}])
+def test_larger_ridges_are_tried_where_there_is_one_to_choose(settings: dict[str, Any]) -> None:
+    assert bind(make_case(), ridge=0.5)._refit_ridges == [0.5, 1.5, 5.0, 15.0, 50.0]
+    scorer = bind(make_case(), **settings)
+    assert scorer._refit_ridges == [scorer.config.ridge]
+
+
+@pytest.mark.parametrize("limit", ["MOST_REFIT_OPERATIONS", "WIDEST"])
+def test_wider_layers_are_tried_where_they_cost_little(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = bind(make_case(), n_units=10, n_draws=6)
+    assert scorer._refit_widths == [(10, 6), (40, 2), (160, 1), (320, 1)]
+    monkeypatch.setattr(ssfn_scorer, limit, 0)
+    assert scorer._refit_widths == [(10, 6)]
 
 
 GROUPS = np.arange(48) % 16
