@@ -99,7 +99,7 @@ def test_a_loss_of_zero_stops_at_once(losses: list[float], keep: int) -> None:
     assert run(RelativeImprovement(0.1, patience=5), path(losses)) == (keep, answer)
 
 
-@given(losses_strategy, st.floats(0, 2))
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=12), st.floats(1e-6, 2))
 def test_relative_improvement_is_the_rule_of_the_paper(losses: list[float], tol: float) -> None:
     def paper() -> int | None:
         for k in range(1, len(losses)):
@@ -107,7 +107,6 @@ def test_relative_improvement_is_the_rule_of_the_paper(losses: list[float], tol:
                 return k - 1
         return None
 
-    assume(tol > 0 and all(loss > 1e-3 for loss in losses))
     improvements = [(a - b) / b for a, b in pairwise(losses)]
     assume(all(abs(improvement - tol) > 1e-9 for improvement in improvements))
     stop = run(RelativeImprovement(tol), path(losses))[1]
