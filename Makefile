@@ -9,7 +9,7 @@ KERNELS := $(wildcard src/ngp/compute/*.c src/ngp/compute/*.h)
 CHECKED := $(wildcard src tests benchmarks docs examples setup.py conftest.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test browser lint bench bench-peers docs clean
+.PHONY: help demo test coverage browser lint bench bench-peers docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
@@ -35,6 +35,12 @@ demo: $(STAMP) ## run the demonstration
 
 test: $(DEV_STAMP) ## run the tests and the docstring examples
 	$(BIN)/python -m pytest -n 2
+
+coverage: $(DEV_STAMP) ## run the tests, say which lines of the package they don't reach, and fail below 95 %
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 browser: ## install what the tests of the report need: Chromium (Debian's, if none is there) and axe-core
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)
