@@ -316,7 +316,7 @@ def test_steps_take_no_longer_than_the_fit(way: dict[str, Any]) -> None:
     path = NeuralGreedyPursuit(SSFN(n_units=30, n_draws=2), random_state=0, floating=True, **way).fit(X, y).path_
     taken = perf_counter() - begin
     assert all(step.seconds >= 0 for step in path)
-    assert 0.2 * taken < sum(step.seconds for step in path) <= taken
+    assert sum(step.seconds for step in path) <= taken
 
 
 def test_in_an_exchange_too_each_addition_says_how_probable_it_is_by_chance() -> None:
