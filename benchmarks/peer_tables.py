@@ -57,9 +57,10 @@ def place(work: Found) -> str:
 
 
 def how(row: Found) -> str:
-    """Whether a peer's seconds were measured."""
+    """What a peer's seconds come from."""
     largest = max(each["n_trainings"] for each in row["timed"])
-    return f"scaled from {counted(largest, 'training')}, not measured" if row["is_scaled"] else "measured"
+    in_full = f"; in full, once and after the turns, {row['whole_seconds']:.0f} s" if "whole_seconds" in row else ""
+    return f"scaled from {counted(largest, 'training')} in turn with NGP{in_full}"
 
 
 def timed_rows(found: Found) -> list[list[str]]:
@@ -132,10 +133,13 @@ def shown(value: float, measure: str) -> str:
 def cell(row: Found, measure: str, best: dict[str, str]) -> str:
     if row[measure] is None:
         return "–"
-    text = shown(row[measure]["mean"], measure)
-    marked = f"**{text}**" if text == best.get(measure) else text
+    text = marked(shown(row[measure]["mean"], measure), best.get(measure))
     error = row[measure]["standard_error"]
-    return marked if measure not in WITH_ERROR or error is None else f"{marked} ± {shown(error, measure)}"
+    return text if measure not in WITH_ERROR or error is None else f"{text} ± {shown(error, measure)}"
+
+
+def marked(text: str, best: str | None) -> str:
+    return f"**{text}**" if text == best else text
 
 
 def verdict(found: Found, rule: str, measure: str) -> str:
@@ -196,10 +200,7 @@ def mean_of(results: Found, method: str, designs: Sequence[str], measure: str) -
 
 
 def overview_cell(value: float | None, measure: str, best: str) -> str:
-    if value is None:
-        return "–"
-    text = shown(value, measure)
-    return f"**{text}**" if text == best else text
+    return "–" if value is None else marked(shown(value, measure), best)
 
 
 # ---------------------------------------------------------------- the whole

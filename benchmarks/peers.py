@@ -143,7 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     seeds = range(options.first_seed, options.first_seed + options.runs)
     for name in options.designs if options.runs else ():
         ledger = Ledger(options.limit, options.budget)
-        results["designs"][name] = measure(name, methods, seeds, ledger, options.jobs)
+        found = measure(name, methods, seeds, ledger, options.jobs)
+        results["designs"][name] = {key: value for key, value in found.items() if key != "runs"}  # they'd be most of it
         print(design_text(name, results), flush=True)
         save_json(options.json, results)
 

@@ -27,7 +27,7 @@ def speed_line(found: dict[str, Any]) -> str:
     default, same = "NGP, SSFN, 8 draws (default)", "NGP, MLP, 1 draw, batches of {}"
     ours, theirs = (found["same_work"]["ngp"][name]["seconds"] for name in (default, same.format(32)))
     return (
-        f"The same work on one core, 5 of 500 columns: {NGP} takes {ours:.1f} s. The sequential selectors of"
+        f"The same work on one core, 5 of 500 columns, in turn: {NGP} takes {ours:.1f} s. The sequential selectors of"
         f" scikit-learn and mlxtend around an MLP of the paper's size take {times(found, default, 32)} times as long"
         f" with the paper's batches of 32 rows, {times(found, default, 200)} times with scikit-learn's default of"
         f" 200. With the same MLP in place of its own network, {NGP} takes {theirs:.0f} s: they take"

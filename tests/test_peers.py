@@ -29,6 +29,16 @@ def test_the_command_writes_what_it_measured(tmp_path: Path, capsys: pytest.Capt
     assert [(row["method"], row["rule"], row["n_runs"]) for row in found["rows"]] == [
         (method, rule, 2) for method in methods for rule in ("told", "own")
     ]
+    assert "runs" not in found
+    said = capsys.readouterr().out
+    peer_tables.main([str(file)])
+    assert peer_tables.design_text("ohm-30", results) in said
+    assert peer_tables.design_text("ohm-30", results) in capsys.readouterr().out
+
+
+def test_single_runs_say_what_was_selected_and_what_it_took() -> None:
+    ledger = peers.Ledger(limit=60, budget=60)
+    found = peers.measure("ohm-30", ["NGP", "SelectFromModel, lasso"], range(9000, 9002), ledger, jobs=1)
     for each in found["runs"]:
         assert each["status"] == "ended"
         assert each["seconds"] > 0
@@ -36,10 +46,6 @@ def test_the_command_writes_what_it_measured(tmp_path: Path, capsys: pytest.Capt
         assert len(each["columns"]) == each["n_selected"]
         assert each["fpsr"] == sum(column > 1 for column in each["columns"]) / max(1, len(each["columns"]))
     assert {each["seed"] for each in found["runs"]} == {9000, 9001}
-    said = capsys.readouterr().out
-    peer_tables.main([str(file)])
-    assert peer_tables.design_text("ohm-30", results) in said
-    assert peer_tables.design_text("ohm-30", results) in capsys.readouterr().out
 
 
 def test_runs_are_the_same_again() -> None:
@@ -176,8 +182,6 @@ def test_seconds_are_scaled_by_trainings() -> None:
     found = peer_work.scaled([(10, 1, 2.0), (20, 1, 3.0)], (500, 5))
     assert [each["seconds_per_training"] for each in found["timed"]] == [0.04, 0.03]
     assert found["seconds"] == pytest.approx(0.03 * 12_450)
-    assert found["is_scaled"]
-    assert not peer_work.scaled([(10, 1, 2.0), (20, 2, 3.0)], (20, 2))["is_scaled"]
 
 
 def test_the_same_work_says_what_is_scaled() -> None:
@@ -190,17 +194,17 @@ def test_the_same_work_says_what_is_scaled() -> None:
     for name, row in ngp.items():
         assert peer["ratios"][name] == pytest.approx(peer["seconds"] / row["seconds"])
     text = peer_tables.work_text(found)
-    assert "scaled from 20 trainings, not measured" in text
+    assert "scaled from 20 trainings in turn with NGP." in text
 
 
-def test_the_same_work_in_full_is_measured() -> None:
+def test_the_same_work_in_full_stands_beside_what_was_measured_in_turn() -> None:
     work = peer_work.Work(n_samples=30, n_columns=5, n_steps=2, timed=((2, 1),), repetitions=1, is_whole=True)
     found = peer_work.same_work(work)
+    text = peer_tables.work_text(found)
     for peer in found["peers"].values():
-        assert [each["n_trainings"] for each in peer["timed"]] == [10, 45]
-        assert not peer["is_scaled"]
-        assert peer["seconds"] == pytest.approx(peer["timed"][-1]["seconds"])
-    assert peer_tables.work_text(found).count("s, measured.") == len(found["peers"])
+        assert [each["n_trainings"] for each in peer["timed"]] == [10]
+        assert peer["seconds"] == pytest.approx(peer["timed"][0]["seconds"] * 45 / 10)
+        assert f"in turn with NGP; in full, once and after the turns, {peer['whole_seconds']:.0f} s." in text
 
 
 @pytest.mark.parametrize("batch", peer_work.BATCHES)
