@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 DEV_STAMP := .venv/.installed-dev
 # Packages that are only measured; some of them have licences that nothing here is to depend on.
 PEERS_STAMP := .venv/.installed-peers
-KERNELS := $(wildcard src/ngp/compute/*.c src/ngp/compute/*.h)
+KERNELS := $(wildcard src/ngp/kernels/*.c src/ngp/kernels/*.h)
 CHECKED := $(wildcard src tests benchmarks docs examples setup.py conftest.py)
 
 .DEFAULT_GOAL := help
@@ -70,5 +70,5 @@ docs: $(DEV_STAMP) ## make the documentation, docs/_build/index.html; runs examp
 
 clean: ## remove the environment, builds and caches
 	rm -rf .venv build dist docs/_build docs/api/generated docs/gallery demo-report reproduction tests/report/browser/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
-	rm -rf src/*.egg-info src/ngp/compute/*.so
+	rm -rf src/*.egg-info src/ngp/kernels/*.so
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

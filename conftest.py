@@ -7,7 +7,7 @@ its kernels where there is no GPU to compile them for.
 import os
 from importlib.util import find_spec
 
-from ngp.compute.devices import has_nvidia_driver
+from ngp.kernels.devices import has_nvidia_driver
 
 NEEDS_TORCH = ["regressions", "scoring_gpu", "stacks", "training", "convolutional", "deeplift"]
 NEEDS_TRITON = ["perceptron_gpu", "layer_kernels", "scoring_fused"]
@@ -16,8 +16,8 @@ DRAWS = ["candidates_plot", "comparison_plot", "fit_plot", "pixels_plot", "plots
 collect_ignore = [
     f"src/ngp/{folder}/{module}.py"
     for package, folder, modules in (
-        ("torch", "compute", NEEDS_TORCH),
-        ("triton", "compute", NEEDS_TRITON),
+        ("torch", "kernels", NEEDS_TORCH),
+        ("triton", "kernels", NEEDS_TRITON),
         ("matplotlib", "report", DRAWS),
     )
     for module in modules

@@ -10,9 +10,9 @@ flags = ["-O3", "-std=gnu11", "-ffp-contract=fast", "-fno-math-errno", "-Wall"]
 setup(
     ext_modules=[
         Extension(
-            "ngp.compute._kernels",
-            sources=["src/ngp/compute/_kernels.c"],
-            depends=sorted(glob("src/ngp/compute/*.h")),
+            "ngp.kernels._kernels",
+            sources=["src/ngp/kernels/_kernels.c"],
+            depends=sorted(glob("src/ngp/kernels/*.h")),
             define_macros=[("Py_LIMITED_API", "0x030b0000")],
             py_limited_api=True,
             extra_compile_args=[] if sys.platform == "win32" else flags,

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
-from ngp.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db
+from ngp.paper.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db
 from ngp.paper.rules import TOL, PublishedRule
 
 N_TRAIN, N_TEST, N_FEATURES = 300, 300, 500

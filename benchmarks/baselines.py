@@ -16,7 +16,7 @@ from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp.baselines import registry
 from ngp.datasets import make_artificial
-from ngp.metrics import false_negative_rate, false_positive_rate
+from ngp.paper.metrics import false_negative_rate, false_positive_rate
 from ngp.paper.rules import TOL
 
 N_SAMPLES, N_FEATURES = 300, 500

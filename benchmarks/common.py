@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import ngp
-from ngp.compute.scoring import _kernels
+from ngp.kernels.scoring import _kernels
 
 
 def machine_facts() -> dict[str, Any]:

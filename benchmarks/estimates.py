@@ -22,8 +22,8 @@ import numpy as np
 
 from benchmarks.common import machine_facts, print_facts, save_json
 from benchmarks.data import make_wide_data
-from ngp.calibration import watched_memory
-from ngp.estimate import LEAST_BYTES
+from ngp.greedy.calibration import watched_memory
+from ngp.greedy.estimate import LEAST_BYTES
 
 FACTOR = 2
 

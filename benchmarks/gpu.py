@@ -19,10 +19,10 @@ import torch
 from benchmarks.common import machine_facts, print_facts, save_json
 from benchmarks.data import make_wide_data
 from ngp import NeuralGreedyPursuit
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
 from ngp.datasets import load_mnist
-from ngp.groups import make_groups
 from ngp.predictors import SSFN, ColumnSets
-from ngp.problem import make_problem
 
 N_UNITS = 100
 
@@ -105,7 +105,7 @@ def agreement() -> dict[str, Any]:
 
 def precision() -> dict[str, Any]:
     """One step with products of each precision that the kernels could use: losses beside double precision, seconds."""
-    from ngp.compute import scoring_fused
+    from ngp.kernels import scoring_fused
 
     X, y = mnist(10_000)
     order = np.argsort(-X.var(axis=0))

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from ngp import NeuralGreedyPursuit
-from ngp.checkpoint import Checkpoint, steps_as_arrays
 from ngp.datasets import make_artificial
+from ngp.greedy.checkpoint import Checkpoint, steps_as_arrays
 
 N_FEATURES = 20
 

@@ -24,11 +24,11 @@ import numpy as np
 from benchmarks.common import machine_facts, print_facts, save_json, side_by_side
 from benchmarks.memory import peak_mb, status_mb
 from ngp import NeuralGreedyPursuit, open_columns
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.data.sources import as_columns
 from ngp.predictors import SSFN
 from ngp.predictors.base import ColumnSets
-from ngp.problem import Problem, make_problem
-from ngp.sources import as_columns
 
 N_SAMPLES = 300
 N_NOISE = 4000

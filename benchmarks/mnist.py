@@ -15,10 +15,10 @@ import numpy as np
 from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp._types import FloatArray, IntArray
+from ngp.data.groups import image_windows, make_groups
+from ngp.data.problem import make_problem
 from ngp.datasets import load_mnist
-from ngp.groups import image_windows, make_groups
 from ngp.predictors import CNN, SSFN, Predictor
-from ngp.problem import make_problem
 
 # Test accuracy in the paper, by share of the pixels.
 PUBLISHED = {

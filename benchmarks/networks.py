@@ -18,13 +18,13 @@ from torch.nn import functional
 
 from benchmarks.common import machine_facts, print_facts, save_json
 from ngp._types import FloatArray, IntArray
-from ngp.compute.convolutional import paper_network
-from ngp.compute.devices import resolve_device
+from ngp.data.groups import image_windows, make_groups
+from ngp.data.problem import Problem, make_problem
 from ngp.datasets import make_artificial
-from ngp.groups import image_windows, make_groups
+from ngp.kernels.convolutional import paper_network
+from ngp.kernels.devices import resolve_device
 from ngp.predictors import CNN, MLP, Kernel
 from ngp.predictors.base import ColumnSets
-from ngp.problem import Problem, make_problem
 
 BATCH = 32
 SELECTED = {"mlp": 4, "kernel": 4, "cnn": 1}  # features that are in before the step

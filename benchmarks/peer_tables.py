@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ngp.files import markdown_table
-from ngp.words import counted
+from ngp._formatting import counted
+from ngp.io import markdown_table
 
 Found = dict[str, Any]
 NGP = "NGP"

@@ -14,8 +14,8 @@ import numpy as np
 from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
-from ngp.metrics import false_negative_rate, false_positive_rate
 from ngp.paper.laws import LAWS
+from ngp.paper.metrics import false_negative_rate, false_positive_rate
 from ngp.paper.phase import phase_change
 from ngp.paper.published import PHASE_CHANGE
 from ngp.paper.rules import TOL

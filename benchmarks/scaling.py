@@ -16,12 +16,12 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import machine_facts, matmul_gflops, print_facts, save_json, side_by_side
 from benchmarks.cost_model import CostModel, Size
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
 from ngp.predictors import ssfn_gpu
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.ssfn import SSFN
 from ngp.predictors.ssfn_scorer import SSFNScorer
-from ngp.problem import make_problem
 
 Curves = dict[str, list[Size]]
 

@@ -18,11 +18,11 @@ from benchmarks.common import machine_facts, print_facts, save_json, side_by_sid
 from benchmarks.data import make_additive, make_correlated, make_interacting
 from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
+from ngp.greedy.screening import Screening, n_scored
 from ngp.predictors import SSFN
 from ngp.predictors.base import ColumnSets
-from ngp.problem import make_problem
-from ngp.screening import Screening, n_scored
 
 DESIGNS = {"additive": make_additive, "correlated": make_correlated, "interacting": make_interacting}
 N_SELECTED = 5

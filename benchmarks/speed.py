@@ -24,12 +24,12 @@ from benchmarks.memory import fit_memory
 from benchmarks.plain import PlainLoop
 from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
 from ngp.datasets import make_artificial
-from ngp.groups import make_groups
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.ssfn import SSFN
 from ngp.predictors.ssfn_scorer import SSFNScorer
-from ngp.problem import make_problem
 
 N_UNITS = 100
 N_FOLDS = 5

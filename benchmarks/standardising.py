@@ -12,8 +12,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
 
 from ngp import NeuralGreedyPursuit
-from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.datasets import make_artificial
+from ngp.kernels.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.paper.rules import TOL
 from ngp.predictors import SSFN
 

@@ -19,7 +19,7 @@ from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp._types import FloatArray
 from ngp.datasets import make_artificial
-from ngp.metrics import false_negative_rate, false_positive_rate
+from ngp.paper.metrics import false_negative_rate, false_positive_rate
 
 N_COLUMNS = 500
 DESIGNS = ("no signal", "no signal, correlated", "artificial, J=300", "artificial, J=150")

@@ -24,13 +24,13 @@ from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from benchmarks.common import machine_facts, mean_and_error, print_facts, save_json
 from benchmarks.designs import DESIGNS, Data, Design, Real
 from ngp import NeuralGreedyPursuit
+from ngp._formatting import counted
 from ngp.baselines import registry
-from ngp.metrics import false_negative_rate, false_positive_rate
+from ngp.greedy.path import Step
+from ngp.greedy.stopping import RelativeImprovement
+from ngp.paper.metrics import false_negative_rate, false_positive_rate
 from ngp.paper.paths import size_by_rule
-from ngp.path import Step
 from ngp.predictors import SSFN
-from ngp.stopping import RelativeImprovement
-from ngp.words import counted
 
 THRESHOLDS = (0.01, 0.03, 0.06, 0.09, 0.15, 0.3)
 MOST_FEATURES = 15  # of the thresholds' pursuit

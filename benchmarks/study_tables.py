@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.designs import DESIGNS
 from benchmarks.study import BASELINES, error_of
-from ngp.files import markdown_table
+from ngp.io import markdown_table
 
 Found = dict[str, Any]
 FLOATING = "auto, floating"

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.peer_tables import NAMES, NGP, RULES, difference, overview, score_name
 from docs.peers_figure import draw
-from ngp.files import write_whole
+from ngp.io import write_whole
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "peers.png"

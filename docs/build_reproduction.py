@@ -9,7 +9,7 @@ from operator import ge, le
 from pathlib import Path
 from typing import NamedTuple
 
-from ngp.files import markdown_table, write_whole
+from ngp.io import markdown_table, write_whole
 from ngp.paper.catalogue import EXPERIMENTS
 
 DOCS = Path(__file__).parent

@@ -13,8 +13,8 @@ from benchmarks.cost_model import TERMS, CostModel
 from benchmarks.scaling import modelled, size_of
 from docs import scaling_plan as plan
 from docs.scaling_figure import AXES, draw
-from ngp.files import markdown_table, write_whole
-from ngp.screening import n_scored
+from ngp.greedy.screening import n_scored
+from ngp.io import markdown_table, write_whole
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "benchmarks" / "results"

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.cost_model import CostModel, Size
 from benchmarks.scaling import modelled
-from ngp.compute.parallel import TASKS_PER_WORKER
+from ngp.greedy.screening import CHUNK_NUMBERS, n_scored
+from ngp.kernels.parallel import TASKS_PER_WORKER
 from ngp.predictors import ssfn_scorer
-from ngp.screening import CHUNK_NUMBERS, n_scored
 
 COLUMNS = 10**8
 SAMPLES = 300

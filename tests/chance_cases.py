@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ngp.chance import RedrawnColumns
-from ngp.groups import make_groups
-from ngp.problem import Problem, make_problem
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.greedy.significance import RedrawnColumns
 
 SELECTED = np.array([4, 1])
 

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ngp.compute.training import Targets
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.kernels.training import Targets
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.cnn import CNN, CNNScorer
 from ngp.predictors.networks import STEP_STREAM
-from ngp.problem import Problem, make_problem
 
 SHAPE = (5, 6, 2)  # rows, cols, channels
 N_ROWS, N_COLUMNS = 22, 60

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import SGDRegressor
 
-from ngp.groups import make_groups
-from ngp.losses import LOSSES
+from ngp.data.groups import make_groups
+from ngp.data.losses import LOSSES
+from ngp.data.problem import Problem, make_problem
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.estimator import EstimatorPredictor, EstimatorScorer
-from ngp.problem import Problem, make_problem
 
 N_ROWS, N_COLUMNS = 48, 7
 NOTHING = np.zeros(0, dtype=np.intp)

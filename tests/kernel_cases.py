@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scorer_cases import average_by_hand, inputs_by_hand, largest_difference, target_scales_by_hand
 
-from ngp.compute.algebra import jitter
+from ngp.data.problem import Problem
+from ngp.kernels.algebra import jitter
 from ngp.predictors.kernel import Kernel, KernelScorer
-from ngp.problem import Problem
 
 NOTHING = np.zeros(0, np.intp)
 PRECISIONS = [("float64", 1e-9), ("float32", 1e-4)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from layer_cases import CASES, Case, draw, segment_bounds
 
-from ngp.compute.layers import Penalties
-from ngp.compute.regressions import FoldRegressions
-from ngp.compute.scoring_gpu import LayerStack
+from ngp.kernels.layers import Penalties
+from ngp.kernels.regressions import FoldRegressions
+from ngp.kernels.scoring_gpu import LayerStack
 
 # What runs on the CPU only: a bound on the norm, no ridge, own weights for each candidate; and no linear part, which
 # an SSFN always has.

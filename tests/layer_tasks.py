@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from layer_cases import Case, draw, segment_bounds
 
-from ngp.compute import scoring
-from ngp.compute.layers import Penalties
-from ngp.compute.scoring import LayerTask, linear_state
+from ngp.kernels import scoring
+from ngp.kernels.layers import Penalties
+from ngp.kernels.scoring import LayerTask, linear_state
 
 DTYPES = ("float64", "float32")
 

@@ -10,12 +10,12 @@ from scorer_cases import inputs_by_hand, target_scales_by_hand
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ngp.compute.layers import draw_biases, draw_weights
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.mlp import MLP, MLPScorer
 from ngp.predictors.networks import STEP_STREAM
-from ngp.problem import Problem, make_problem
 
 N_ROWS, N_COLUMNS = 30, 7
 NOTHING = np.zeros(0, dtype=np.intp)

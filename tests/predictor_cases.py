@@ -8,9 +8,9 @@ import numpy as np
 from torch import nn
 
 from ngp import NeuralGreedyPursuit
+from ngp.data.problem import Problem
 from ngp.predictors import CNN, MLP, SSFN
 from ngp.predictors.base import ColumnSets, Losses
-from ngp.problem import Problem
 
 FAST_SSFN = SSFN(n_units=12, n_draws=1, refit_units=12)
 FAST_MLP = MLP(n_units=16, epochs=6, batch_size=16, n_draws=1, refit_epochs=6)

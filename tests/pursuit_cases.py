@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ngp.groups import make_groups
-from ngp.path import Path, Step
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.greedy.candidates import Search
+from ngp.greedy.loop import pursue
+from ngp.greedy.path import Path, Step
+from ngp.greedy.stopping import StopRule
 from ngp.predictors import ColumnSets, Losses
-from ngp.problem import Problem, make_problem
-from ngp.pursuit import pursue
-from ngp.search import Search
-from ngp.stopping import StopRule
 
 N_ROWS, N_FOLDS = 8, 4
 

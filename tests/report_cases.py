@@ -13,9 +13,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from ngp import NeuralGreedyPursuit
-from ngp.groups import image_windows
+from ngp.data.groups import image_windows
 from ngp.predictors import SSFN
-from ngp.result import Result
+from ngp.report.result import Result
 
 QUICK = SSFN(n_units=20, n_draws=1, refit_units=20)
 NASTY = [

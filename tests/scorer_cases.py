@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
 from ngp.predictors import SSFN, ColumnSets
 from ngp.predictors.base import Scorer
-from ngp.problem import Problem, make_problem
 
 N_COLUMNS = 7
 SELECTED = np.array([4, 1])

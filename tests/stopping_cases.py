@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ngp.stopping import Stop, StopRule
+from ngp.greedy.stopping import Stop, StopRule
 
 
 def two_equal_folds() -> npt.NDArray[np.float64]:

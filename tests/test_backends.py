@@ -22,15 +22,15 @@ from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeRegressor
 
 from ngp import NeuralGreedyPursuit
-from ngp.compute import parallel
-from ngp.compute.devices import has_nvidia_driver
-from ngp.compute.parallel import keep_workers, run_tasks
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.kernels import parallel
+from ngp.kernels.devices import has_nvidia_driver
+from ngp.kernels.parallel import keep_workers, run_tasks
 from ngp.predictors import MLP, SSFN, ColumnSets, Kernel, ssfn_scorer
 from ngp.predictors.ssfn_cluster import SSFNClusterScorer
 from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 from ngp.predictors.ssfn_scorer import SSFNScorer
-from ngp.problem import Problem, make_problem
 
 X = np.random.default_rng(0).standard_normal((60, 24))
 Y = X[:, 3] * X[:, 7] + X[:, 3]

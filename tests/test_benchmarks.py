@@ -30,7 +30,7 @@ from benchmarks import (
     workers,
 )
 from benchmarks.common import mean_and_error
-from ngp.screening import n_scored
+from ngp.greedy.screening import n_scored
 
 ROOT = Path(__file__).parents[1]
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from ngp.baselines.base import Baseline
+from ngp.greedy.stopping import StopRule
 from ngp.predictors import Predictor
-from ngp.stopping import StopRule
 
 docscrape = pytest.importorskip("numpydoc.docscrape")
 numpydoc = pytest.importorskip("numpydoc.validate")
@@ -31,13 +31,13 @@ LISTED = [
     for name in re.findall(r"^   ([\w.]+)$", block, flags=re.MULTILINE)
 ]
 PACKAGES = [
-    "ngp", "ngp.baselines", "ngp.datasets", "ngp.groups", "ngp.metrics", "ngp.predictors", "ngp.report", "ngp.stopping"
+    "ngp", "ngp.baselines", "ngp.datasets", "ngp.data.groups", "ngp.paper.metrics", "ngp.predictors", "ngp.report", "ngp.greedy.stopping"
 ]  # fmt: skip
 UNLISTED = {
     "ngp.__version__": "a text, of which there is nothing more to say",
     "ngp.baselines.registry": "a mapping, which has no docstring; the page of `ngp.compare` tells of it",
-    "ngp.metrics.accuracy_score": "scikit-learn's",
-    "ngp.metrics.mean_squared_error": "scikit-learn's",
+    "ngp.paper.metrics.accuracy_score": "scikit-learn's",
+    "ngp.paper.metrics.mean_squared_error": "scikit-learn's",
 }
 
 # What isn't asked of anybody: not everything has a relative to see also, or more to say than a line.
@@ -49,8 +49,8 @@ RECORDS = {
     "ngp.baselines.RoarCurve",
     "ngp.datasets.Dataset",
     "ngp.datasets.Table",
-    "ngp.path.Step",
-    "ngp.stopping.Stop",
+    "ngp.greedy.path.Step",
+    "ngp.greedy.stopping.Stop",
 }
 # Methods that are documented where they are asked for; whoever has one needn't repeat it (PR01, RT01).
 CONTRACTS = {"bind": Predictor, "check": StopRule, "own_estimator": Baseline}

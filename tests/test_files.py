@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ngp.files import markdown_table, write_whole
+from ngp.io import markdown_table, write_whole
 
 
 def test_tables_are_aligned_markdown() -> None:

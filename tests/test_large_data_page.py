@@ -8,8 +8,8 @@ PAGE = (Path(__file__).parents[1] / "docs" / "large-data.md").read_text(encoding
 
 
 def test_figures_are_those_of_the_code() -> None:
-    from ngp.sources.mapped import MOST_MAPPED
-    from ngp.sources.zarrs import KEPT_BYTES
+    from ngp.data.sources.mapped import MOST_MAPPED
+    from ngp.data.sources.zarrs import KEPT_BYTES
 
     assert f"up to {KEPT_BYTES // 2**20} MB" in PAGE
     assert f"about {MOST_MAPPED // 2**30} GB" in PAGE

@@ -16,7 +16,7 @@ from sklearn.linear_model import Ridge
 from torch import nn
 
 from ngp import NeuralGreedyPursuit
-from ngp.groups import image_windows
+from ngp.data.groups import image_windows
 from ngp.persistence import export_onnx
 from ngp.predictors import CNN, MLP, SSFN, Kernel
 

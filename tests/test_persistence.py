@@ -31,8 +31,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from ngp import NeuralGreedyPursuit, SSFNRegressor
+from ngp.data.groups import image_windows
 from ngp.datasets import make_ohm
-from ngp.groups import image_windows
 from ngp.persistence import load, save
 from ngp.predictors import CNN, MLP, SSFN, Kernel
 from ngp.predictors.committee import Committee

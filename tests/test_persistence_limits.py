@@ -18,12 +18,12 @@ from sklearn.preprocessing import FunctionTransformer
 from torch import Tensor, nn
 
 from ngp import NeuralGreedyPursuit
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, MaxTime, Plateau, RelativeImprovement
 from ngp.persistence import load, save
 from ngp.persistence.kinds import SPLITTERS
 from ngp.predictors import CNN, MLP, SSFN
 from ngp.predictors.estimator import EstimatorPredictor
-from ngp.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, MaxTime, Plateau, RelativeImprovement
 
 FAST = SSFN(n_units=8, n_draws=1, refit_units=8)
 rng = np.random.default_rng(0)
@@ -184,7 +184,7 @@ def test_only_fitted_selectors_are_saved(tmp_path: Path) -> None:
 def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(fitted(MLP(n_units=4, epochs=1)), tmp_path / "mlp.ngp")
     save(fitted(Ridge()), tmp_path / "ridge.ngp")
-    monkeypatch.setattr("ngp.compute.devices.find_spec", lambda name: None)
+    monkeypatch.setattr("ngp.kernels.devices.find_spec", lambda name: None)
     monkeypatch.setattr("ngp.persistence.estimators.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"torch networks needs torch: .* 'neural-greedy-pursuit\[torch\]'\.$"):
         load(tmp_path / "mlp.ngp")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ngp.groups
+import ngp.data.groups
 from ngp import NeuralGreedyPursuit
 from ngp.baselines import registry
 
@@ -63,7 +63,7 @@ def test_the_map_of_the_code_is_complete() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `ngp/")]
     named = set(re.findall(r"`ngp/(\w+)(?:\.py|/)`", "".join(row.split("|")[1] for row in rows)))
-    named |= set(re.findall(r"`(\w+)\.py`", next(row for row in rows if "`ngp/result.py`" in row)))
+    named |= set(re.findall(r"`(\w+)\.py`", next(row for row in rows if "`ngp/report/result.py`" in row)))
     home = ROOT / "src" / "ngp"
     there = {file.stem for file in home.glob("[a-z]*.py")} | {init.parent.name for init in home.glob("*/__init__.py")}
     assert named == there

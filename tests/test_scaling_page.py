@@ -13,7 +13,7 @@ from benchmarks import cost_model as model
 from benchmarks import scaling
 from docs import build_scaling as builder
 from docs import scaling_figure, scaling_plan
-from ngp.compute.devices import has_nvidia_driver
+from ngp.kernels.devices import has_nvidia_driver
 from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 
 ROOT = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ from typing import Any
 
 from benchmarks import study_tables
 from benchmarks.designs import DESIGNS
-from ngp import chance
-from ngp.stopping import CLEARLY_CHANCE, BeyondChance
+from ngp.greedy import significance as chance
+from ngp.greedy.stopping import CLEARLY_CHANCE, BeyondChance
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")

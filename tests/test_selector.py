@@ -16,11 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ngp import NeuralGreedyPursuit
+from ngp.data.groups import image_windows, make_groups
 from ngp.datasets import make_artificial, make_gravitation
-from ngp.findings import correlations
-from ngp.groups import image_windows, make_groups
+from ngp.greedy.stopping import MaxColumns, RelativeImprovement
 from ngp.predictors import SSFN
-from ngp.stopping import MaxColumns, RelativeImprovement
+from ngp.report.findings import correlations
 
 FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
 

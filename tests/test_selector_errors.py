@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 from sklearn.model_selection import GroupKFold, KFold
 
 from ngp import NeuralGreedyPursuit
-from ngp.groups import image_windows
+from ngp.data.groups import image_windows
+from ngp.greedy.stopping import Plateau
 from ngp.predictors import SSFN
-from ngp.stopping import Plateau
 
 FAST = SSFN(n_units=10, n_draws=1, refit_units=10)
 rng = np.random.default_rng(0)

@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ngp import NeuralGreedyPursuit
-from ngp.groups import image_windows
-from ngp.losses import LOSSES
+from ngp.data.groups import image_windows
+from ngp.data.losses import LOSSES
 from ngp.predictors import MLP, SSFN
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")

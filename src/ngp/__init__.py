@@ -5,11 +5,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ngp import baselines, datasets, groups, metrics, predictors, report, stopping
+    from ngp import baselines, datasets, predictors, report
     from ngp.comparison import compare
+    from ngp.data.groups import image_windows
+    from ngp.data.sources import open_columns
+    from ngp.predictors.ssfn_estimators import SSFNClassifier, SSFNRegressor
     from ngp.selector import NeuralGreedyPursuit
-    from ngp.sources import open_columns
-    from ngp.ssfn import SSFNClassifier, SSFNRegressor
 
 try:
     __version__ = version("neural-greedy-pursuit")
@@ -24,30 +25,29 @@ __all__ = [
     "baselines",
     "compare",
     "datasets",
-    "groups",
-    "metrics",
+    "image_windows",
     "open_columns",
     "predictors",
     "report",
-    "stopping",
 ]
 
-# Where these are. Whatever isn't here, but in __all__, is a module.
+# Module of each name; the others in __all__ are modules themselves.
 _HOMES = {
     "NeuralGreedyPursuit": "ngp.selector",
-    "SSFNClassifier": "ngp.ssfn",
-    "SSFNRegressor": "ngp.ssfn",
+    "SSFNClassifier": "ngp.predictors.ssfn_estimators",
+    "SSFNRegressor": "ngp.predictors.ssfn_estimators",
     "compare": "ngp.comparison",
-    "open_columns": "ngp.sources",
+    "image_windows": "ngp.data.groups",
+    "open_columns": "ngp.data.sources",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: scikit-learn takes a second that ``ngp --help`` can spare."""
+    """Import a name when it is first used: scikit-learn takes a second that ``ngp --help`` does not need."""
     if name not in __all__:
         raise AttributeError(f"module 'ngp' has no attribute {name!r}")
-    home = _HOMES.get(name)
     try:
+        home = _HOMES.get(name)
         value = import_module(f"ngp.{name}") if home is None else getattr(import_module(home), name)
     except AttributeError as error:  # which Python would take for "no such name", and hide
         raise ImportError(f"ngp.{name} can't be imported: {error}") from error

@@ -16,13 +16,13 @@ from ngp._types import AnyArray, BoolArray
 from ngp.baselines import registry
 from ngp.baselines.base import require
 from ngp.baselines.downstream import DOWNSTREAM, downstream_estimator
-from ngp.columns import ColumnEncoder, briefly_refused_gaps
-from ngp.problem import resolve_scoring
+from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
+from ngp.data.folds import make_rounds
+from ngp.data.problem import resolve_scoring
+from ngp.data.sources import refuse_sources
+from ngp.data.targets import code_targets, detect_task
 from ngp.selector import NeuralGreedyPursuit
-from ngp.sources import refuse_sources
-from ngp.targets import code_targets, detect_task
 from ngp.trial import Trial, Workplace, distinct
-from ngp.validation import make_rounds
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -15,11 +15,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from ngp._types import AnyArray, FloatArray
-from ngp.columns import briefly_refused_gaps
-from ngp.losses import labels, probabilities
-from ngp.path import Path
-from ngp.problem import Problem
-from ngp.reduction import TableSelector
+from ngp.data.encoding import briefly_refused_gaps
+from ngp.data.losses import labels, probabilities
+from ngp.data.problem import Problem
+from ngp.data.reduction import TableSelector
+from ngp.greedy.path import Path
 
 __all__ = ["FittedSelector"]
 
@@ -167,7 +167,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
             Where the features are the pixels of an image, in C order.
         """
         from ngp.report import write_report
-        from ngp.result import Result
+        from ngp.report.result import Result
 
         write_report(Result.of(self, X, y, target=target, held_out=held_out, image_shape=image_shape), path)
 

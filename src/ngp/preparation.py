@@ -11,17 +11,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from ngp._types import IntArray
-from ngp.chance import Chance
-from ngp.columns import column_numbers
-from ngp.groups import make_groups
-from ngp.predictors.base import Predictor, ScheduledScorer, Scorer
-from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
-from ngp.predictors.resolve import resolve_predictor
-from ngp.problem import Problem, make_problem
-from ngp.rule_parts import chance_level
-from ngp.screening import Screening
-from ngp.search import Search
-from ngp.stopping import (
+from ngp.data.encoding import column_numbers
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.data.training_data import check_training_data, checked_cv
+from ngp.greedy.candidates import Search
+from ngp.greedy.rule_parts import chance_level
+from ngp.greedy.screening import Screening
+from ngp.greedy.significance import Chance
+from ngp.greedy.stopping import (
     BeyondChance,
     FirstOf,
     MaxColumns,
@@ -32,7 +30,9 @@ from ngp.stopping import (
     RelativeImprovement,
     StopRule,
 )
-from ngp.training_data import check_training_data, checked_cv
+from ngp.predictors.base import Predictor, ScheduledScorer, Scorer
+from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
+from ngp.predictors.resolve import resolve_predictor
 
 if TYPE_CHECKING:
     from ngp.selector import NeuralGreedyPursuit

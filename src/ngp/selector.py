@@ -18,22 +18,22 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from ngp.checkpoint import Checkpoint, identity_of
-from ngp.compute.parallel import keep_workers
-from ngp.estimate import Estimate, estimate_fit
+from ngp.data.losses import LOSSES
+from ngp.data.problem import Problem
+from ngp.data.training_data import check_columns
 from ngp.fitted import FittedSelector
-from ngp.losses import LOSSES
-from ngp.monitor import Monitor, logger
-from ngp.path import Path, Step, finished
+from ngp.greedy.checkpoint import Checkpoint, identity_of
+from ngp.greedy.estimate import Estimate, estimate_fit
+from ngp.greedy.loop import pursue
+from ngp.greedy.monitor import Monitor, logger
+from ngp.greedy.path import Path, Step, finished
+from ngp.greedy.stability import Stability, selections_on_halves
+from ngp.greedy.stopping import NO_CANDIDATE_LEFT, StopRule
+from ngp.kernels.parallel import keep_workers
 from ngp.predictors.base import ScheduledScorer, Scorer, scorer_at
 from ngp.predictors.constant import Constant
 from ngp.predictors.resolve import PREDICTORS
 from ngp.preparation import Prepared, prepare, stop_rule
-from ngp.problem import Problem
-from ngp.pursuit import pursue
-from ngp.stability import Stability, selections_on_halves
-from ngp.stopping import NO_CANDIDATE_LEFT, StopRule
-from ngp.training_data import check_columns
 
 __all__ = ["NeuralGreedyPursuit"]
 
@@ -64,12 +64,12 @@ class NeuralGreedyPursuit(FittedSelector):
         The paper's threshold: stop when a step lowers the loss by less than this share of the new loss, and take
         that step back.
     stop : {"auto", "plateau"}, StopRule or None, default=None
-        A rule of `ngp.stopping` instead of `tol`. ``"auto"``, which is also what None means if neither a number nor
+        A rule of `ngp.greedy.stopping` instead of `tol`. ``"auto"``, which is also what None means if neither a number nor
         `tol` is given, stops when steps gain no more than the best of so many candidates may gain by chance; to see
-        that takes several times as long as the steps themselves (see `ngp.chance`). ``"plateau"`` goes on until the
+        that takes several times as long as the steps themselves (see `ngp.greedy.significance`). ``"plateau"`` goes on until the
         loss has not improved for three steps, then keeps the smallest selection within a standard error of the best.
     groups : None, labels, list of lists, mapping or Groups, default=None
-        Columns that enter together (see `ngp.groups.make_groups`); category columns of a data frame always do.
+        Columns that enter together (see `ngp.data.groups.make_groups`); category columns of a data frame always do.
     group_costs : array-like or None, default=None
         A positive cost per group. Then the largest improvement per cost wins a step, not the largest improvement.
     fixed : sequence of columns or None, default=None
@@ -88,10 +88,10 @@ class NeuralGreedyPursuit(FittedSelector):
         What y is. ``"auto"`` takes text, booleans and up to 20 whole numbers, each twice on average, for classes.
     floating : bool, default=False
         Whether to take back wrong picks: after each addition what no longer pays is dropped, and in the end features
-        are exchanged, one for one or one for several, as long as that lowers the loss (see `ngp.floating`).
+        are exchanged, one for one or one for several, as long as that lowers the loss (see `ngp.greedy.floating`).
     look_ahead : int, default=1
         How many features are added in mind to find the best one to begin with: with 2, pairs are scored, so that
-        features that only work together are found. At most 5 (see `ngp.looking_ahead`).
+        features that only work together are found. At most 5 (see `ngp.greedy.look_ahead`).
     beam_width : int or None, default=None
         For `look_ahead`: how many of the best smaller sets are extended by all candidates. None tries all sets, or
         as many as 50,000 trainings a step allow.
@@ -100,7 +100,7 @@ class NeuralGreedyPursuit(FittedSelector):
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
     n_resamples : int, default=0
         On how many random halves of the rows to select again (an even number), to see how stable the selection is
-        (`stability_`; see `ngp.stability`). It takes about half as long as so many fits. Where `max_time` or
+        (`stability_`; see `ngp.greedy.stability`). It takes about half as long as so many fits. Where `max_time` or
         `max_fits` is used up, there are fewer.
     max_time : float or None, default=None
         Seconds after which no further step begins.

@@ -17,7 +17,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils import _safe_indexing
 
 from ngp._types import AnyArray, IntArray
-from ngp.columns import ColumnEncoder
+from ngp.data.encoding import ColumnEncoder
 
 __all__ = ["Trial", "Workplace", "run_fold"]
 

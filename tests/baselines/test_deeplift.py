@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ngp._types import AnyArray, FloatArray
 from ngp.baselines.deeplift import DeepLIFT
 from ngp.baselines.downstream import PredictorEstimator
-from ngp.compute import devices
+from ngp.kernels import devices
 from ngp.predictors import CNN, MLP, SSFN
 from ngp.predictors.networks import NetworkPredictor, NetworkScorer
 
@@ -191,7 +191,7 @@ def test_number_of_samples(
         seen.extend([inputs, baselines])
         return torch.ones(len(inputs), 1, 8)
 
-    monkeypatch.setattr("ngp.compute.deeplift.attributions", watched)
+    monkeypatch.setattr("ngp.kernels.deeplift.attributions", watched)
     X, y = smooth_data(50)
     DeepLIFT(predictor=SMALL, n_explained=n_explained, n_background=n_background, random_state=0).fit(X, y)
     inputs, baselines = seen[:2]

@@ -15,10 +15,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ngp.baselines import DropOneOut, Lasso, roar_curve
 from ngp.baselines.elimination import EliminationStep
 from ngp.baselines.roar import ROAR
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
 from ngp.datasets import make_gravitation, make_ohm
-from ngp.groups import make_groups
 from ngp.predictors import ColumnSets, Kernel
-from ngp.problem import make_problem
 
 BOTH = pytest.mark.parametrize("method", [DropOneOut, ROAR])
 

@@ -15,7 +15,7 @@ import report_cases as cases
 from ngp import NeuralGreedyPursuit
 from ngp.cli import progress
 from ngp.cli.progress import Progress
-from ngp.path import Step
+from ngp.greedy.path import Step
 from ngp.predictors import SSFN
 
 

@@ -13,9 +13,9 @@ import pytest
 import report_cases as cases
 
 from ngp import NeuralGreedyPursuit
+from ngp._step_formatting import group_names, step_in_words
 from ngp.cli.select import select as select_command
-from ngp.result import Result
-from ngp.telling import group_names, step_in_words
+from ngp.report.result import Result
 
 Call = Callable[..., Any]
 

@@ -16,7 +16,7 @@ import pytest
 
 from ngp import NeuralGreedyPursuit
 from ngp.cli.select import select as select_command
-from ngp.result import Result
+from ngp.report.result import Result
 
 Call = Callable[..., Any]
 NGP = [sys.executable, "-m", "ngp"]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from ngp.groups import image_windows
+from ngp.data.groups import image_windows
 from ngp.paper import digits
 from ngp.paper.digits import SHARES, Method, digit_trial, setting_of, shown_digits, whole_groups
 from ngp.paper.experiment import Plan

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from ngp import NeuralGreedyPursuit
-from ngp.metrics import false_negative_rate, false_positive_rate
+from ngp.greedy.stopping import MaxFeatures, RelativeImprovement
 from ngp.paper.experiment import reproduce
 from ngp.paper.laws import FIG_4, errors_of_law
+from ngp.paper.metrics import false_negative_rate, false_positive_rate
 from ngp.paper.paths import knee, nested_errors, pursue, size_by_rule
 from ngp.paper.published import ETA_RATES, RANK_NME
 from ngp.paper.ranks import ETAS, FIG_5, behaviour
@@ -12,7 +13,6 @@ from ngp.paper.regression import artificial_split
 from ngp.paper.rules import PublishedRule
 from ngp.paper.trials import TrialStore, run_trials
 from ngp.predictors import SSFN
-from ngp.stopping import MaxFeatures, RelativeImprovement
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from sklearn.base import clone
 from torch import Tensor, nn
 
 from ngp import NeuralGreedyPursuit
-from ngp.groups import image_windows
+from ngp.data.groups import image_windows
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.networks import FINAL_STREAM
 

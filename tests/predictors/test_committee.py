@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
-from ngp.groups import make_groups
-from ngp.losses import LOSSES
-from ngp.path import Path
+from ngp.data.groups import make_groups
+from ngp.data.losses import LOSSES
+from ngp.data.problem import Problem, make_problem
+from ngp.greedy.candidates import Search
+from ngp.greedy.loop import pursue
+from ngp.greedy.path import Path
+from ngp.greedy.stopping import MaxFeatures, StopRule
 from ngp.predictors.base import ColumnSets, Losses, scorer_at
 from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
 from ngp.predictors.estimator import EstimatorPredictor
 from ngp.predictors.mlp import MLP
 from ngp.predictors.ssfn import SSFN
-from ngp.problem import Problem, make_problem
-from ngp.pursuit import pursue
-from ngp.search import Search
-from ngp.stopping import MaxFeatures, StopRule
 
 NOTHING = np.zeros(0, dtype=np.intp)
 CONDITIONS = {"random_state": 0, "n_jobs": None, "dtype": "float64", "device": "cpu"}

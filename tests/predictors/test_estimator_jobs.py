@@ -20,14 +20,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
+from ngp.greedy.candidates import Search
+from ngp.greedy.loop import pursue
+from ngp.greedy.stopping import MaxFeatures
 from ngp.predictors import estimator as module
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.estimator import EstimatorPredictor
-from ngp.problem import make_problem
-from ngp.pursuit import pursue
-from ngp.search import Search
-from ngp.stopping import MaxFeatures
 
 # --- Tasks side by side
 

@@ -37,11 +37,11 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from ngp.groups import make_groups
-from ngp.losses import LOSSES
+from ngp.data.groups import make_groups
+from ngp.data.losses import LOSSES
+from ngp.data.problem import make_problem
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.estimator import EstimatorPredictor
-from ngp.problem import make_problem
 
 # --- Losses of predictions
 
@@ -285,10 +285,10 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.estimator import EstimatorPredictor
-from ngp.problem import make_problem
+from ngp.data.problem import make_problem
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 problem = make_problem(X, X[:, 0] > 0, groups=make_groups(None, 3))

@@ -24,11 +24,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from ngp.groups import make_groups
-from ngp.problem import make_problem
-from ngp.pursuit import pursue
-from ngp.search import Search
-from ngp.stopping import MaxFeatures
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
+from ngp.greedy.candidates import Search
+from ngp.greedy.loop import pursue
+from ngp.greedy.stopping import MaxFeatures
 
 
 def largest_error_score(estimator: Any, X: Any, y: Any) -> float:

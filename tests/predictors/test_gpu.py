@@ -14,14 +14,14 @@ from sklearn.model_selection import KFold, TimeSeriesSplit
 from torch import nn
 
 from ngp import NeuralGreedyPursuit
-from ngp.compute.algebra import NumpyAlgebra, TorchAlgebra
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.kernels.algebra import NumpyAlgebra, TorchAlgebra
 from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.cnn import CNN
 from ngp.predictors.kernel import Kernel
 from ngp.predictors.mlp import MLP
-from ngp.problem import Problem, make_problem
 
 pytestmark = [
     pytest.mark.gpu,
@@ -192,7 +192,7 @@ def test_the_compiled_perceptron_is_the_one_of_torch(
     case: dict[str, Any], n_units: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In single precision, where Adam makes steps of rounding errors if the gradients of a batch cancel."""
-    from ngp.compute import perceptron_gpu
+    from ngp.kernels import perceptron_gpu
 
     problem = make_case(**case)
     predictor = make_mlp(n_units=n_units, weight_decay=0.1)
@@ -205,7 +205,7 @@ def test_the_compiled_perceptron_is_the_one_of_torch(
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="triton isn't installed")
 def test_a_gpu_too_small_for_the_compiled_perceptron_leaves_it_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ngp.compute import perceptron_gpu
+    from ngp.kernels import perceptron_gpu
 
     def refuse(*arguments: Any, **settings: Any) -> Any:
         raise perceptron_gpu.OutOfResources(2, 1, "shared memory")

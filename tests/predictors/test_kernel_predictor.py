@@ -13,8 +13,8 @@ from kernel_cases import NOTHING, bind, kernel_by_hand, nystroem_by_hand, scaled
 from scorer_cases import CANDIDATES, N_COLUMNS, SELECTED, make_case
 from sklearn.base import clone
 
-from ngp.compute import algebra
-from ngp.compute.algebra import NumpyAlgebra
+from ngp.kernels import algebra
+from ngp.kernels.algebra import NumpyAlgebra
 from ngp.predictors import ColumnSets, kernel, kernel_predictor
 from ngp.predictors.kernel import Kernel, KernelScorer
 

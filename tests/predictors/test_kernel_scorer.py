@@ -22,12 +22,12 @@ from scorer_cases import PROBLEMS as SHARED_PROBLEMS
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from ngp import NeuralGreedyPursuit
-from ngp.compute.algebra import NumpyAlgebra, TorchAlgebra
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
 from ngp.datasets import make_artificial
-from ngp.groups import make_groups
+from ngp.kernels.algebra import NumpyAlgebra, TorchAlgebra
 from ngp.predictors import ColumnSets, kernel
 from ngp.predictors.kernel import Kernel
-from ngp.problem import make_problem
 
 PROBLEMS = {
     **SHARED_PROBLEMS,

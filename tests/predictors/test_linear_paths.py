@@ -16,12 +16,12 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeri
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
 from ngp.predictors import linear
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.estimator import EstimatorPredictor, EstimatorScorer, Trainer
 from ngp.predictors.linear import closed_form, linear_losses
-from ngp.problem import Problem, make_problem
 
 N_COLUMNS = 10
 NOTHING = np.zeros(0, dtype=np.intp)

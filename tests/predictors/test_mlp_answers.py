@@ -23,12 +23,12 @@ from mlp_cases import (
 )
 from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 
-from ngp.compute.perceptron import is_compiled
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
+from ngp.kernels.perceptron import is_compiled
 from ngp.predictors import mlp, networks
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.networks import FINAL_STREAM
-from ngp.problem import make_problem
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 CV_KINDS = {"folds": 3, "hold-out": 0.3, "time": TimeSeriesSplit(3)}

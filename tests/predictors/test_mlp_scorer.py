@@ -23,11 +23,11 @@ from scorer_cases import average_by_hand
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from torch.nn import functional
 
-from ngp.compute.perceptron import is_compiled
+from ngp.data.problem import Problem
+from ngp.kernels.perceptron import is_compiled
 from ngp.predictors import mlp
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.mlp import MLPScorer
-from ngp.problem import Problem
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scorer_cases import N_COLUMNS, make_data
 
-from ngp.compute.algebra import TorchAlgebra
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.kernels.algebra import TorchAlgebra
 from ngp.predictors import SSFN, ColumnSets, Kernel
 from ngp.predictors.base import drop_losses
-from ngp.problem import Problem, make_problem
 
 NOTHING = np.zeros(0, dtype=np.intp)
 ALL = np.arange(N_COLUMNS)[::-1]

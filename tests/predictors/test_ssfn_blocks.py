@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scorer_cases import CANDIDATES, PROBLEMS, SELECTED, SSFN_SETTINGS, make_case
 
 from ngp import NeuralGreedyPursuit
+from ngp.data.folds import Round
+from ngp.data.problem import Problem
 from ngp.datasets import make_artificial
 from ngp.predictors import SSFN, ssfn_scorer
 from ngp.predictors.ssfn_blocks import row_blocks
 from ngp.predictors.ssfn_scorer import SSFNScorer
-from ngp.problem import Problem
-from ngp.validation import Round
 
 BLOCKED = {name: case for name, case in PROBLEMS.items() if "leave-one-out" not in name}
 

@@ -15,14 +15,14 @@ from sklearn.model_selection import RepeatedKFold
 
 from ngp import NeuralGreedyPursuit
 from ngp._types import IntArray
-from ngp.compute import devices
-from ngp.compute.scoring_gpu import LayerStack
+from ngp.data.problem import Problem
 from ngp.datasets import make_artificial
+from ngp.kernels import devices
+from ngp.kernels.scoring_gpu import LayerStack
 from ngp.predictors import SSFN, ColumnSets, ssfn, ssfn_gpu
 from ngp.predictors.networks import one_torch_thread
 from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 from ngp.predictors.ssfn_scorer import SSFNScorer
-from ngp.problem import Problem
 
 GPU = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")]
 DEVICES = ["cpu", pytest.param("cuda", marks=GPU)]

@@ -34,12 +34,12 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
-from ngp.groups import make_groups
-from ngp.losses import labels
+from ngp.data.groups import make_groups
+from ngp.data.losses import labels
+from ngp.data.problem import Problem, make_problem
+from ngp.kernels.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.predictors import SSFN, ColumnSets, ssfn_scorer
 from ngp.predictors.ssfn_scorer import REFIT_LAYER, SSFNScorer
-from ngp.problem import Problem, make_problem
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> SSFNScorer:

@@ -15,11 +15,11 @@ import pytest
 import report_cases as cases
 from sklearn.base import clone
 
+from ngp._formatting import number
 from ngp.report import write_report
 from ngp.report.page import describe, seen
+from ngp.report.result import Result
 from ngp.report.svg import draw_svg
-from ngp.result import Result
-from ngp.words import number
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -13,11 +13,11 @@ import report_cases as cases
 from sklearn.exceptions import NotFittedError
 
 from ngp import NeuralGreedyPursuit
+from ngp._step_formatting import taken_back
 from ngp.datasets import make_ohm
-from ngp.path import Path, Step
+from ngp.greedy.path import Path, Step
 from ngp.report import plot_path
 from ngp.report.plots import MOST_LABELS
-from ngp.telling import taken_back
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -17,15 +17,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, validate_data
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.columns import ColumnEncoder, briefly_refused_gaps
-from ngp.losses import labels
-from ngp.reduction import TableSelector
-from ngp.sources import refuse_sources
-from ngp.targets import code_targets, detect_task
+from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
+from ngp.data.losses import labels
+from ngp.data.reduction import TableSelector
+from ngp.data.sources import refuse_sources
+from ngp.data.targets import code_targets, detect_task
 
 __all__ = ["Baseline", "SelfChoosing", "TrainingData", "best_features", "normalised", "require"]
 
-# A column whose values differ by less than this share of their size is constant, as in `ngp.problem`.
+# A column whose values differ by less than this share of their size is constant, as in `ngp.data.problem`.
 ROUNDING = 1e-10
 
 

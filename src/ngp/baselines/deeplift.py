@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.baselines.base import Baseline, TrainingData
 from ngp.baselines.downstream import PredictorEstimator
-from ngp.compute.devices import require_torch
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import make_problem
+from ngp.kernels.devices import require_torch
 from ngp.predictors.cnn import CNN
 from ngp.predictors.mlp import MLP
 from ngp.predictors.networks import NetworkPredictor, one_torch_thread
-from ngp.problem import make_problem
 
 __all__ = ["DeepLIFT"]
 
@@ -28,7 +28,7 @@ __all__ = ["DeepLIFT"]
 class DeepLIFT(Baseline):
     """Rate each column by its DeepLIFT contributions to the outputs of a network that is trained on all columns.
 
-    Random samples are explained: their contributions (see `ngp.compute.deeplift`) are measured from other random
+    Random samples are explained: their contributions (see `ngp.kernels.deeplift`) are measured from other random
     samples and averaged over those, which approximates Shapley values, as in shap's ``DeepExplainer``. The importance
     of a column is the absolute value of that, summed over the explained samples and the outputs. Outputs are values,
     or the scores of the classes before any softmax; where a predictor has several networks, their contributions are
@@ -128,7 +128,7 @@ class DeepLIFT(Baseline):
         """Importance of each input of a network that is trained on some columns."""
         import torch
 
-        from ngp.compute.deeplift import attributions
+        from ngp.kernels.deeplift import attributions
 
         trained = self._train(network, X, columns, data)
         rng = np.random.default_rng(data.seed)
@@ -143,7 +143,7 @@ class DeepLIFT(Baseline):
         return importances
 
     def _train(self, network: MLP | CNN, X: FloatArray, columns: IntArray, data: TrainingData) -> NetworkPredictor:
-        from ngp.compute.deeplift import explainable_layers
+        from ngp.kernels.deeplift import explainable_layers
 
         problem = make_problem(
             X,

@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, FloatArray
-from ngp.groups import make_groups
-from ngp.losses import labels, probabilities
+from ngp.data.groups import make_groups
+from ngp.data.losses import labels, probabilities
+from ngp.data.problem import make_problem
 from ngp.predictors.base import scorer_at
 from ngp.predictors.resolve import resolve_predictor
-from ngp.problem import make_problem
 
 __all__ = ["DOWNSTREAM", "PredictorEstimator", "downstream_estimator"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from ngp._types import IntArray
 from ngp.baselines.base import TrainingData
 from ngp.baselines.elimination import Elimination, Judgement
+from ngp.data.problem import Problem
 from ngp.predictors.base import ColumnSets, Predictor, drop_losses, scorer_at
-from ngp.problem import Problem
 
 __all__ = ["DropOneOut"]
 

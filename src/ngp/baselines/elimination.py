@@ -17,12 +17,12 @@ from threadpoolctl import threadpool_limits
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.baselines.base import SelfChoosing, TrainingData
 from ngp.baselines.downstream import PredictorEstimator
-from ngp.groups import make_groups
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.greedy.uncertainty import standard_error
 from ngp.predictors.base import ColumnSets, Predictor
 from ngp.predictors.committee import Committee, Schedule, check_loss
 from ngp.predictors.resolve import PREDICTORS, resolve_predictor
-from ngp.problem import Problem, make_problem
-from ngp.uncertainty import standard_error
 
 __all__ = ["Elimination", "EliminationStep", "Judgement"]
 

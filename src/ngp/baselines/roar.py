@@ -15,13 +15,13 @@ from threadpoolctl import threadpool_limits
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.baselines.base import TrainingData
 from ngp.baselines.elimination import Elimination, Judgement
-from ngp.columns import ColumnEncoder, briefly_refused_gaps
-from ngp.groups import make_groups
+from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
+from ngp.data.folds import make_rounds
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.greedy.uncertainty import standard_error
 from ngp.predictors.base import ColumnSets, FittedPredictor, Predictor, scorer_at
 from ngp.predictors.resolve import resolve_predictor
-from ngp.problem import Problem, make_problem
-from ngp.uncertainty import standard_error
-from ngp.validation import make_rounds
 
 __all__ = ["ROAR", "RoarCurve", "roar_curve"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ngp._formatting import counted, listed
 from ngp.cli.saying import Refusal, drop_options, printable, quoted
-from ngp.words import counted, listed
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -17,7 +17,7 @@ from ngp.cli.reading import read_table, require
 from ngp.cli.saying import Refusal, in_words, note
 from ngp.cli.values import duration, file, names
 from ngp.cli.writing import check_outputs, save
-from ngp.files import markdown_table
+from ngp.io import markdown_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame

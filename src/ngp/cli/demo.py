@@ -25,7 +25,7 @@ def demo(out: Path) -> None:
 
     It needs no data of yours, and takes a minute or so.
     """
-    from ngp.demo import run
+    from ngp.cli.demonstration import run
 
     try:
         run(out)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ngp._formatting import counted, listed
 from ngp.cli.cleaning import categories, fill_gaps, plain, refuse_huge, row_numbers, typed, without_gaps
 from ngp.cli.reading import Table
 from ngp.cli.saying import Refusal, drop_options, printable, quoted
-from ngp.words import counted, listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,7 +144,7 @@ def _target_values(source: str, frame: DataFrame) -> AnyArray:
 
 def _task(targets: list[str], y: AnyArray, asked: str) -> tuple[str, str]:
     """Regression or classification, and why."""
-    from ngp.targets import detect_task
+    from ngp.data.targets import detect_task
 
     task = detect_task(y) if asked == "auto" else asked
     n_classes = _check_targets(targets, y, task)

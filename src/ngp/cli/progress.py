@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ngp._formatting import duration, probability, with_error
+from ngp._step_formatting import group_names, step_in_words
 from ngp.cli.saying import is_terminal, printable
-from ngp.telling import group_names, step_in_words
-from ngp.words import duration, probability, with_error
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ngp.path import Step
+    from ngp.greedy.path import Step
 
 __all__ = ["Progress"]
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
+from ngp._formatting import counted, listed
 from ngp.cli.saying import Refusal, quoted
-from ngp.words import counted, listed
 
 if TYPE_CHECKING:
     import numpy as np

@@ -33,7 +33,7 @@ def report(result: Path, out: Path | None) -> None:
     out = out or result.with_suffix(".html")
     check_outputs(str(result), {"--out": (out, (".html", ".htm"))})
     require_for_report("ngp report")
-    from ngp.result import Result
+    from ngp.report.result import Result
 
     try:
         found = Result.read(result)

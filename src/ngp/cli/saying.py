@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import click
 
-from ngp.words import listed
+from ngp._formatting import listed
 
 __all__ = [
     "Failure",

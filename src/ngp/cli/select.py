@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ngp._formatting import counted, listed
+from ngp._step_formatting import left_behind
 from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, with_options
 from ngp.cli.preparing import Samples, prepare, read_groups
 from ngp.cli.progress import Progress
@@ -18,12 +20,10 @@ from ngp.cli.reading import Table, read_table
 from ngp.cli.saying import Failure, Refusal, in_words, note, printable, quoted, warnings_as_notes
 from ngp.cli.values import duration, file, number, screening, share
 from ngp.cli.writing import REDUCED, check_outputs, check_reduced, require_for_report, save, write_reduced
-from ngp.telling import left_behind
-from ngp.words import counted, listed
 
 if TYPE_CHECKING:
     from ngp import NeuralGreedyPursuit
-    from ngp.path import Step
+    from ngp.greedy.path import Step
 
 __all__ = ["select"]
 
@@ -247,7 +247,7 @@ def _fit(
 
 def _made(checkpoint: Path | None) -> Sequence[Step]:
     """The steps that are made already."""
-    from ngp.checkpoint import Checkpoint
+    from ngp.greedy.checkpoint import Checkpoint
 
     saved = Checkpoint.read(checkpoint) if checkpoint else None
     return saved.steps if saved else ()
@@ -306,7 +306,7 @@ def _write(selector: NeuralGreedyPursuit, table: Table, samples: Samples, settin
     """Write what was asked for, and return the files."""
     written: list[Path] = []
     if settings["out"] or settings["report"] or settings["as_json"]:
-        from ngp.result import Result
+        from ngp.report.result import Result
 
         target = ", ".join(samples.targets)
         result = Result.of(selector, samples.X, samples.y, target=target, held_out=samples.held_out)

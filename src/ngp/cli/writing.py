@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ngp.cli.cleaning import categories
 from ngp.cli.reading import require
 from ngp.cli.saying import Failure, Refusal, quoted
-from ngp.files import write_whole
+from ngp.io import write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame

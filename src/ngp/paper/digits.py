@@ -14,8 +14,8 @@ from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.baselines import registry
 from ngp.baselines.downstream import PredictorEstimator
+from ngp.data.groups import image_windows
 from ngp.datasets import load_mnist
-from ngp.groups import image_windows
 from ngp.paper.experiment import Plan, Protocol
 from ngp.paper.trials import Record, Trial
 from ngp.predictors import CNN, SSFN

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ngp import __version__
-from ngp.files import write_whole
+from ngp.io import write_whole
 from ngp.paper.tables import Table
 from ngp.paper.trials import Record, Trial, TrialStore, run_trials
 

@@ -10,12 +10,12 @@ import numpy as np
 from ngp import NeuralGreedyPursuit
 from ngp._types import IntArray
 from ngp.baselines.downstream import PredictorEstimator
-from ngp.metrics import normalized_mean_error_db
+from ngp.greedy.path import Step
+from ngp.greedy.stopping import StopRule
+from ngp.paper.metrics import normalized_mean_error_db
 from ngp.paper.regression import Split
-from ngp.path import Step
 from ngp.predictors import SSFN
 from ngp.report.style import clean
-from ngp.stopping import StopRule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

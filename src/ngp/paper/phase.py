@@ -10,9 +10,9 @@ import numpy as np
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
-from ngp.metrics import false_negative_rate
 from ngp.paper.experiment import Experiment, Plan, Protocol
 from ngp.paper.laws import LAWS
+from ngp.paper.metrics import false_negative_rate
 from ngp.paper.published import CURVE_SIZES, FNSR_CURVES, PHASE_CHANGE
 from ngp.paper.tables import Cell, Column, Table, cell
 from ngp.paper.trials import Record, Trial

@@ -1,7 +1,7 @@
 """The paper's own figures, to print beside ours.
 
 Das, Javid, Gohain, Eldar, Chatterjee, "Neural Greedy Pursuit for Feature Selection". What its tables call MSE is the
-norm of the error over the number of samples (see `ngp.metrics.paper_mse`).
+norm of the error over the number of samples (see `ngp.paper.metrics.paper_mse`).
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ngp.metrics import false_negative_rate, false_positive_rate
+from ngp.greedy.stopping import RelativeImprovement
 from ngp.paper.experiment import Experiment, Plan
+from ngp.paper.metrics import false_negative_rate, false_positive_rate
 from ngp.paper.paths import MEANS, draw_errors, knee, nested_errors, pursue, size_by_rule
 from ngp.paper.published import ETA_RATES, RANK_NME
 from ngp.paper.regression import artificial_split
@@ -16,7 +17,6 @@ from ngp.paper.rules import PublishedRule
 from ngp.paper.tables import Cell, Column, Table, cell
 from ngp.paper.trials import Record, Trial
 from ngp.report.style import COLOURS, clean
-from ngp.stopping import RelativeImprovement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,14 +14,14 @@ from ngp import NeuralGreedyPursuit
 from ngp._types import FloatArray, IntArray
 from ngp.baselines import registry
 from ngp.datasets import load_boston, make_artificial
-from ngp.metrics import (
+from ngp.paper.experiment import Experiment, Plan
+from ngp.paper.metrics import (
     false_negative_rate,
     false_positive_rate,
     mean_squared_error,
     normalized_mean_error_db,
     paper_mse,
 )
-from ngp.paper.experiment import Experiment, Plan
 from ngp.paper.published import TABLE_1 as PUBLISHED
 from ngp.paper.rules import ETA, TOL, PublishedRule
 from ngp.paper.tables import Column, Table, cell

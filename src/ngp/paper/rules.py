@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ngp.stopping import StepLike, Stop
+from ngp.greedy.stopping import StepLike, Stop
 
 __all__ = ["ETA", "TOL", "PublishedRule"]
 

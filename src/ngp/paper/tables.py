@@ -10,7 +10,7 @@ from math import nan
 
 import numpy as np
 
-from ngp.files import markdown_table
+from ngp.io import markdown_table
 
 __all__ = ["Cell", "Column", "Table", "cell"]
 

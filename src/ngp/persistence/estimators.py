@@ -35,10 +35,10 @@ TRUSTED = [
         f"sklearn.model_selection._split.{name}"
         for name in ("KFold", "StratifiedKFold", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit")
     ),
-    "ngp.ssfn.SSFNClassifier",
-    "ngp.ssfn.SSFNRegressor",
-    "ngp.compute.self_sizing.Layer",
-    "ngp.compute.self_sizing.Network",
+    "ngp.predictors.ssfn_estimators.SSFNClassifier",
+    "ngp.predictors.ssfn_estimators.SSFNRegressor",
+    "ngp.kernels.self_sizing.Layer",
+    "ngp.kernels.self_sizing.Network",
 ]  # fmt: skip
 
 

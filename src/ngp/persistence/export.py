@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 import ngp
 from ngp._types import AnyArray
-from ngp.compute.layers import Network
-from ngp.files import write_whole
-from ngp.losses import SMALLEST_PROBABILITY
+from ngp.data.losses import SMALLEST_PROBABILITY
+from ngp.io import write_whole
+from ngp.kernels.layers import Network
 from ngp.persistence.modules import flat_layers
 from ngp.predictors.cnn import SeenPixels
 from ngp.predictors.constant import Constant
@@ -139,7 +139,7 @@ class Graph:
             self.result("prediction", coded, self.number_type, "n_outputs")
 
     def classes(self, coded: str, classes: AnyArray) -> None:
-        """Return labels and probabilities, as `ngp.losses` makes them of coded targets."""
+        """Return labels and probabilities, as `ngp.data.losses` makes them of coded targets."""
         if len(classes) == 2:
             second = self.add("Squeeze", coded, np.array([1]))
             number = self.add("Cast", self.add("Greater", second, np.array(0.5)), to=_onnx_type(np.int64))
@@ -205,7 +205,7 @@ class Graph:
         return self.add("Add", self.add("MatMul", inputs, matrix), offset)
 
     def _kernel(self, predictor: KernelPredictor, inputs: str) -> str:
-        """Combine kernel functions, as `ngp.compute.kernel_functions.kernel_matrix` has them."""
+        """Combine kernel functions, as `ngp.kernels.kernel_functions.kernel_matrix` has them."""
         factor, centres = predictor.factor, predictor.centres
         lengths = factor * (centres**2).sum(axis=0)
         squares = self.add("ReduceSum", self.add("Mul", inputs, inputs), np.array([1]), keepdims=1)

@@ -21,10 +21,21 @@ import numpy as np
 from sklearn import model_selection
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.columns import ColumnEncoder
-from ngp.compute.layers import Network
-from ngp.groups import Groups, _Computed, make_groups
-from ngp.path import Step
+from ngp.data.encoding import ColumnEncoder
+from ngp.data.groups import Groups, _Computed, make_groups
+from ngp.greedy.path import Step
+from ngp.greedy.stability import Stability
+from ngp.greedy.stopping import (
+    BeyondChance,
+    FirstOf,
+    MaxColumns,
+    MaxFeatures,
+    MaxFits,
+    MaxTime,
+    Plateau,
+    RelativeImprovement,
+)
+from ngp.kernels.layers import Network
 from ngp.persistence.modules import network_fields, network_predictor
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.cnn import CNN, SeenPixels
@@ -38,17 +49,6 @@ from ngp.predictors.networks import NetworkPredictor
 from ngp.predictors.scaling import ScaledColumns
 from ngp.predictors.ssfn import SSFN
 from ngp.predictors.ssfn_scorer import SSFNPredictor
-from ngp.stability import Stability
-from ngp.stopping import (
-    BeyondChance,
-    FirstOf,
-    MaxColumns,
-    MaxFeatures,
-    MaxFits,
-    MaxTime,
-    Plateau,
-    RelativeImprovement,
-)
 
 __all__ = ["KINDS", "Kind", "Unsaved", "kind_name"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ngp._types import AnyArray, FloatArray
-from ngp.compute.devices import require_torch
-from ngp.losses import LOSSES
+from ngp.data.losses import LOSSES
+from ngp.kernels.devices import require_torch
 from ngp.predictors.networks import NetworkPredictor
 
 if TYPE_CHECKING:

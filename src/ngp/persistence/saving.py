@@ -17,13 +17,13 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import ngp
-from ngp.files import write_whole
-from ngp.groups import make_groups
-from ngp.path import Step
+from ngp.data.groups import make_groups
+from ngp.greedy.path import Step
+from ngp.greedy.stability import Stability
+from ngp.io import write_whole
 from ngp.persistence.values import CannotSave, Reader, Writer
 from ngp.predictors.estimator import FittedEstimator
 from ngp.selector import NeuralGreedyPursuit
-from ngp.stability import Stability
 
 __all__ = ["load", "save"]
 

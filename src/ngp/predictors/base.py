@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.problem import Problem
+from ngp.data.problem import Problem
 
 __all__ = [
     "ColumnSets",
@@ -204,7 +204,7 @@ class FittedPredictor(Protocol):
     """Predicts coded targets."""
 
     def predict(self, X: AnyArray) -> FloatArray:
-        """Predict coded targets (see `ngp.losses`).
+        """Predict coded targets (see `ngp.data.losses`).
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class Predictor(Protocol):
     def losses(self) -> frozenset[str]:
         """Names of the validation losses that the predictor can score.
 
-        Keys of `ngp.losses.LOSSES`, and ``"scoring"`` where a scikit-learn scorer can judge it.
+        Keys of `ngp.data.losses.LOSSES`, and ``"scoring"`` where a scikit-learn scorer can judge it.
         """
 
     def bind(
@@ -318,7 +318,7 @@ class Predictor(Protocol):
         Parameters
         ----------
         problem : Problem
-            Data, coded targets, weights, folds and the loss (see `ngp.problem`).
+            Data, coded targets, weights, folds and the loss (see `ngp.data.problem`).
         random_state : int
             Seed of everything random.
         n_jobs : int or None

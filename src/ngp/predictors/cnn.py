@@ -14,16 +14,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.compute.devices import require_torch, resolve_device
-from ngp.losses import LOSSES
+from ngp.data.losses import LOSSES
+from ngp.data.problem import Problem
+from ngp.kernels.devices import require_torch, resolve_device
 from ngp.predictors.networks import NetworkScorer
-from ngp.problem import Problem
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from ngp.compute.stacks import StackedNetwork
-    from ngp.compute.training import Inputs
+    from ngp.kernels.stacks import StackedNetwork
+    from ngp.kernels.training import Inputs
 
 __all__ = ["CNN"]
 
@@ -68,7 +68,7 @@ class CNN(BaseEstimator):  # type: ignore[misc]
     --------
     >>> from sklearn.datasets import load_digits
     >>> from ngp import NeuralGreedyPursuit
-    >>> from ngp.groups import image_windows
+    >>> from ngp.data.groups import image_windows
     >>> X, y = load_digits(return_X_y=True)
     >>> selector = NeuralGreedyPursuit(
     ...     CNN(image_shape=(8, 8), epochs=2), groups=image_windows((8, 8), 4), n_features_to_select=1, random_state=0
@@ -165,8 +165,8 @@ class CNNScorer(NetworkScorer):
         """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
         from torch import nn
 
-        from ngp.compute.convolutional import NETWORKS
-        from ngp.compute.stacks import seeded
+        from ngp.kernels.convolutional import NETWORKS
+        from ngp.kernels.stacks import seeded
 
         rows, cols, channels = self.shape
         make = self.config.network

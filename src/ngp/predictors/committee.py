@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ngp._types import IntArray
+from ngp.data.problem import Problem
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
-from ngp.problem import Problem
 
 __all__ = ["Committee", "Schedule", "check_loss", "predictor_names"]
 

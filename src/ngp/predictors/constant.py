@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray
-from ngp.problem import Problem
+from ngp.data.problem import Problem
 
 __all__ = ["Constant"]
 

@@ -19,11 +19,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.parallel import run_tasks
-from ngp.losses import LOSSES
+from ngp.data.losses import LOSSES
+from ngp.data.problem import Problem
+from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.linear import LinearModel, closed_form, linear_losses
-from ngp.problem import Problem
 
 __all__ = ["EstimatorPredictor"]
 

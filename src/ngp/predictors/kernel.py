@@ -15,17 +15,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.algebra import Algebra, NumpyAlgebra, TorchAlgebra
-from ngp.compute.devices import resolve_device
-from ngp.compute.kernel_functions import KernelName, KernelTask
-from ngp.compute.kernel_ridge import score_chunk, train_kernel
-from ngp.compute.parallel import run_tasks
+from ngp.data.folds import Round
+from ngp.data.problem import Problem
+from ngp.kernels.algebra import Algebra, NumpyAlgebra, TorchAlgebra
+from ngp.kernels.devices import resolve_device
+from ngp.kernels.kernel_functions import KernelName, KernelTask
+from ngp.kernels.kernel_ridge import score_chunk, train_kernel
+from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.kernel_predictor import KernelPredictor
 from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
-from ngp.problem import Problem
-from ngp.validation import Round
 
 __all__ = ["Kernel"]
 

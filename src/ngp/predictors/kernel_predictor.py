@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray
-from ngp.compute.kernel_functions import KernelName, kernel_matrix
+from ngp.kernels.kernel_functions import KernelName, kernel_matrix
 from ngp.predictors.scaling import ScaledColumns
 
 __all__ = ["KernelPredictor"]
@@ -25,7 +25,7 @@ class KernelPredictor:
     reader : ScaledColumns
         The columns that are read, and how they are standardised.
     kernel, factor : str, float
-        See `ngp.compute.kernel_functions.kernel_matrix`.
+        See `ngp.kernels.kernel_functions.kernel_matrix`.
     centres : array of shape (n_selected, n_centres)
         Where the functions are centred.
     coefficients, intercept : arrays of shapes (n_centres, n_outputs) and (n_outputs,)

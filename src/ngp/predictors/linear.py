@@ -23,9 +23,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.compute.parallel import run_tasks
+from ngp.data.problem import Problem
+from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets
-from ngp.problem import Problem
 
 __all__ = ["LinearModel", "closed_form", "linear_losses"]
 

@@ -15,19 +15,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.devices import require_torch, resolve_device
-from ngp.compute.layers import draw_biases, draw_weights
-from ngp.compute.perceptron import is_compiled, pack_parameters, train_perceptron
-from ngp.losses import LOSSES
+from ngp.data.losses import LOSSES
+from ngp.data.problem import Problem
+from ngp.kernels.devices import require_torch, resolve_device
+from ngp.kernels.layers import draw_biases, draw_weights
+from ngp.kernels.perceptron import is_compiled, pack_parameters, train_perceptron
 from ngp.predictors.networks import NetworkScorer, Run
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
-from ngp.problem import Problem
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from ngp.compute.stacks import StackedNetwork
-    from ngp.compute.training import Inputs
+    from ngp.kernels.stacks import StackedNetwork
+    from ngp.kernels.training import Inputs
 
 __all__ = ["MLP"]
 
@@ -196,7 +196,7 @@ class MLPScorer(NetworkScorer):
         if self.config.n_layers == 1 and self.device == "cpu" and is_compiled():
             return self._estimates_cpu(run, candidates, rows)
         if self.config.n_layers == 1 and self.device == "cuda" and self.dtype == "float32" and find_spec("triton"):
-            from ngp.compute.perceptron_gpu import OutOfResources, fits
+            from ngp.kernels.perceptron_gpu import OutOfResources, fits
 
             if fits(self.config.n_units, run.plan[0].shape[2], self.problem.n_outputs):
                 with suppress(OutOfResources):  # of a smaller GPU
@@ -229,7 +229,7 @@ class MLPScorer(NetworkScorer):
         """By the Triton kernel, all networks at once."""
         import torch
 
-        from ngp.compute.perceptron_gpu import train_perceptrons
+        from ngp.kernels.perceptron_gpu import train_perceptrons
 
         everything = torch.arange(self.problem.n_samples, device=self.device)
         outputs = train_perceptrons(

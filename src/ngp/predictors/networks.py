@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.parallel import run_tasks
+from ngp.data.problem import Problem
+from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.recipe import Recipe
-from ngp.problem import Problem
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from ngp.compute.stacks import StackedNetwork
-    from ngp.compute.training import Inputs, Targets
+    from ngp.kernels.stacks import StackedNetwork
+    from ngp.kernels.training import Inputs, Targets
 
 __all__ = ["NetworkPredictor", "NetworkScorer", "one_torch_thread"]
 
@@ -56,7 +56,7 @@ class Run:
     splits : list of pairs
         The splits in which the networks are trained, each a round and a fold in it.
     plan : pair of arrays
-        The batches (see `ngp.compute.training.plan_batches`).
+        The batches (see `ngp.kernels.training.plan_batches`).
     start : list of Tensor, optional
         Parameters to begin with, one copy a split.
     """
@@ -124,7 +124,7 @@ class NetworkScorer(ABC):
     @cached_property
     def targets(self) -> Targets:
         """Scaled targets on the device."""
-        from ngp.compute.training import Targets
+        from ngp.kernels.training import Targets
 
         mean, scale = self.target_scales
         return Targets(self.tensor((self.problem.targets - mean) / scale), self.problem.loss)
@@ -174,7 +174,7 @@ class NetworkScorer(ABC):
         return [list(group) for _, group in groupby(ordered, key=self._n_batches)]
 
     def _n_batches(self, split: Split) -> int:
-        from ngp.compute.training import n_batches
+        from ngp.kernels.training import n_batches
 
         return n_batches(len(self.training_rows(split)), self.config.batch_size)
 
@@ -187,14 +187,14 @@ class NetworkScorer(ABC):
         self, splits: list[IntArray], epochs: int, n_selected: int, draw: int, stream: int = STEP_STREAM
     ) -> tuple[IntArray, FloatArray]:
         """Cut the training rows into batches."""
-        from ngp.compute.training import plan_batches
+        from ngp.kernels.training import plan_batches
 
         key = self.seed, stream, n_selected, draw
         return plan_batches(splits, self.problem.weights, self.config.batch_size, epochs, key)
 
     def trained(self, run: Run, candidates: Sequence[IntArray], inputs: Inputs) -> StackedNetwork:
         """Networks of all candidates, trained in each split of a run."""
-        from ngp.compute.training import train
+        from ngp.kernels.training import train
 
         network = self.untrained(run, candidates)
         rates = self.rates(len(run.selected), len(network.parameters))
@@ -211,7 +211,7 @@ class NetworkScorer(ABC):
 
     def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
-        from ngp.compute.training import predict
+        from ngp.kernels.training import predict
 
         inputs = self.inputs(run.selected, candidates)
         return predict(self.trained(run, candidates, inputs), inputs, self.targets, rows, PREDICTED_ROWS)
@@ -224,7 +224,7 @@ class NetworkScorer(ABC):
         """Make copies of a network of the step after `n_selected` columns."""
         import torch
 
-        from ngp.compute.stacks import StackedNetwork
+        from ngp.kernels.stacks import StackedNetwork
 
         module, dtype = self.module(n_columns, n_selected, draw), getattr(torch, self.dtype)
         return StackedNetwork(module, n_copies, device=self.device, dtype=dtype, seed=self.number(n_selected, draw))
@@ -330,7 +330,7 @@ class NetworkPredictor:
         """Coded targets of shape (n_samples, n_outputs)."""
         import torch
 
-        from ngp.compute.training import Targets
+        from ngp.kernels.training import Targets
 
         dtype = next(self.modules[0].parameters()).dtype
         targets = Targets(torch.zeros(0), self.loss)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Generic, Self, TypeVar, cast
 
-from ngp.problem import Problem
+from ngp.data.problem import Problem
 
 __all__ = ["Recipe"]
 
@@ -32,9 +32,9 @@ class Recipe(Generic[ScorerType]):
     --------
     >>> import pickle
     >>> import numpy as np
-    >>> from ngp.groups import make_groups
+    >>> from ngp.data.groups import make_groups
     >>> from ngp.predictors import SSFN
-    >>> from ngp.problem import make_problem
+    >>> from ngp.data.problem import make_problem
     >>> X = np.arange(20.0).reshape(10, 2)
     >>> problem = make_problem(X, X[:, 0], groups=make_groups(None, 2))
     >>> scorer = SSFN().bind(problem, random_state=7)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.scoring import gather_columns
-from ngp.problem import Problem
-from ngp.sources import between
+from ngp.data.problem import Problem
+from ngp.data.sources import between
+from ngp.kernels.scoring import gather_columns
 
 __all__ = ["ScaledColumns", "scaled_columns"]
 

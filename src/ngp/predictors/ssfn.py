@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ngp.compute.devices import resolve_device
-from ngp.compute.parallel import on_cluster
+from ngp.data.problem import Problem
+from ngp.kernels.devices import resolve_device
+from ngp.kernels.parallel import on_cluster
 from ngp.predictors.ssfn_cluster import SSFNClusterScorer
 from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 from ngp.predictors.ssfn_scorer import SSFNScorer
-from ngp.problem import Problem
 
 __all__ = ["SSFN"]
 

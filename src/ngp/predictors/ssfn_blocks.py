@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.scoring import LayerTask, LinearFit, padded_width, score_blocks, score_chunk, segment_moments
-from ngp.validation import Round
+from ngp.data.folds import Round
+from ngp.kernels.scoring import LayerTask, LinearFit, padded_width, score_blocks, score_chunk, segment_moments
 
 if TYPE_CHECKING:
     from ngp.predictors.ssfn_scorer import SSFNScorer
@@ -32,7 +32,7 @@ class RowBlock:
     rows : int array
         Their row numbers.
     segments : int array of length n_folds + 2
-        Bounds in `rows`, as in `ngp.validation.Round`.
+        Bounds in `rows`, as in `ngp.data.folds.Round`.
     """
 
     places: IntArray

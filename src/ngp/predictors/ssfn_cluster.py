@@ -9,13 +9,13 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from ngp._types import FloatArray, IntArray
-from ngp.compute.devices import resolve_device
-from ngp.compute.parallel import run_tasks
+from ngp.data.problem import Problem
+from ngp.kernels.devices import resolve_device
+from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.recipe import Recipe
 from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 from ngp.predictors.ssfn_scorer import SSFNScorer
-from ngp.problem import Problem
 
 __all__ = ["SSFNClusterScorer"]
 

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.compute.layers import draw_weights
+from ngp.data.folds import Round
+from ngp.data.sources import read_columns
+from ngp.kernels.layers import draw_weights
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.ssfn_scorer import SSFNScorer
-from ngp.sources import read_columns
-from ngp.validation import Round
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ngp.compute.recording import Recorder
-    from ngp.compute.regressions import FoldRegressions
-    from ngp.compute.scoring_gpu import LayerStack
+    from ngp.kernels.recording import Recorder
+    from ngp.kernels.regressions import FoldRegressions
+    from ngp.kernels.scoring_gpu import LayerStack
 
 __all__ = ["SSFNGpuScorer"]
 
@@ -164,7 +164,7 @@ class SSFNGpuScorer(SSFNScorer):
 
     @cached_property
     def _recorder(self) -> Recorder:
-        from ngp.compute.recording import Recorder
+        from ngp.kernels.recording import Recorder
 
         return Recorder(self.gpu)
 
@@ -257,7 +257,7 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _regressions(self, number: int, selected: Tensor, ridge: float | Tensor) -> FoldRegressions:
         """The linear parts' regressions on the selected columns (k, J), in one round."""
-        from ngp.compute.regressions import FoldRegressions
+        from ngp.kernels.regressions import FoldRegressions
 
         each, segments = self._rounds[number], self.problem.rounds[number].segments
         return FoldRegressions(selected, each.targets, each.weights, segments, ridge=ridge, centred=self.config.bias)
@@ -289,11 +289,11 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _stack_class(self, n_folds: int) -> type[LayerStack]:
         """The kernels where they can do it, plain operations elsewhere."""
-        from ngp.compute.scoring_gpu import LayerStack
+        from ngp.kernels.scoring_gpu import LayerStack
 
         if self.gpu == "cpu" or self.dtype != np.float32 or find_spec("triton") is None:
             return LayerStack
-        from ngp.compute.scoring_fused import FusedStack, fits
+        from ngp.kernels.scoring_fused import FusedStack, fits
 
         return FusedStack if fits(self.config.n_units, self.problem.n_outputs, n_folds) else LayerStack
 

@@ -12,17 +12,17 @@ from joblib import effective_n_jobs
 from sklearn.model_selection import KFold
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.calibration import clock
-from ngp.compute.layers import Network, Penalties, draw_biases, draw_weights
-from ngp.compute.parallel import run_tasks
-from ngp.compute.scoring import LinearFit
-from ngp.losses import mistakes
+from ngp.data.folds import Round
+from ngp.data.losses import mistakes
+from ngp.data.problem import Problem
+from ngp.greedy.calibration import clock
+from ngp.kernels.layers import Network, Penalties, draw_biases, draw_weights
+from ngp.kernels.parallel import run_tasks
+from ngp.kernels.scoring import LinearFit
 from ngp.predictors.base import ColumnSets, Losses
 from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.predictors.ssfn_blocks import RoundTask, RowBlock, linear_fit, row_blocks
-from ngp.problem import Problem
-from ngp.validation import Round
 
 if TYPE_CHECKING:
     from ngp.predictors.ssfn import SSFN

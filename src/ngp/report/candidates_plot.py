@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ngp._step_formatting import taken_back, undone
 from ngp._types import FloatArray, IntArray
-from ngp.path import Step
+from ngp.greedy.path import Step
 from ngp.report.sources import names_of, steps_of
 from ngp.report.style import GREY, NARROW, figure_width, new_axes, shown_name
-from ngp.telling import taken_back, undone
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

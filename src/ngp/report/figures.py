@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ngp.path import additions
+from ngp.greedy.path import additions
 from ngp.report.candidates_plot import candidates_height, candidates_shown, plot_candidates
 from ngp.report.fit_plot import plot_fit
 from ngp.report.pixels_plot import plot_pixels
@@ -14,7 +14,7 @@ from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS, bars_height, plot_ran
 from ngp.report.svg import draw_svg
 
 if TYPE_CHECKING:
-    from ngp.result import Result
+    from ngp.report.result import Result
 
 __all__ = ["draw_figures"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ngp.report.result import Result
 from ngp.report.style import COLOURS, clean, figure_width, new_axes, shown_name
-from ngp.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def plot_fit(result: Result, *, ax: Axes | None = None) -> Axes:
     --------
     >>> from ngp import NeuralGreedyPursuit
     >>> from ngp.datasets import make_ohm
-    >>> from ngp.result import Result
+    >>> from ngp.report.result import Result
     >>> X, y, truth = make_ohm(200, random_state=0)
     >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X[:150], y[:150])
     >>> result = Result.of(selector, X[:150], y[:150], target="current", held_out=(X[150:], y[150:]))

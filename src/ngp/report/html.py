@@ -8,10 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ngp.files import write_whole
+from ngp.io import write_whole
 
 if TYPE_CHECKING:
-    from ngp.result import Result
+    from ngp.report.result import Result
 
 __all__ = ["write_report"]
 
@@ -22,7 +22,7 @@ def write_report(result: Result, path: str | PathLike[str]) -> None:
     Parameters
     ----------
     result : Result
-        What `ngp.result.Result.of` gathered or `ngp.result.Result.read` read.
+        What `ngp.report.result.Result.of` gathered or `ngp.report.result.Result.read` read.
     path : path
         The HTML file; its folder exists.
 
@@ -30,7 +30,7 @@ def write_report(result: Result, path: str | PathLike[str]) -> None:
     --------
     >>> from ngp import NeuralGreedyPursuit
     >>> from ngp.datasets import make_ohm
-    >>> from ngp.result import Result
+    >>> from ngp.report.result import Result
     >>> X, y, truth = make_ohm(200, random_state=0)
     >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
     >>> write_report(Result.of(selector, X, y, target="current"), "report.html")  # doctest: +SKIP

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ngp.path import Step
+from ngp._formatting import counted, duration, listed, number, probability, with_error
+from ngp._step_formatting import fates, group_names, left_behind, only_additions, taken_back
+from ngp.greedy.path import Step
 from ngp.report.candidates_plot import candidates_shown
 from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS
+from ngp.report.result import Result
 from ngp.report.style import visible
-from ngp.result import Result
-from ngp.telling import fates, group_names, left_behind, only_additions, taken_back
-from ngp.words import counted, duration, listed, number, probability, with_error
 
 __all__ = ["Table", "describe", "seen"]
 

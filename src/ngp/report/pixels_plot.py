@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ngp._types import BoolArray, FloatArray, IntArray
-from ngp.path import additions
+from ngp.greedy.path import additions
 from ngp.report.sources import steps_of
 from ngp.report.style import COLOURS, figure_width, new_axes
 

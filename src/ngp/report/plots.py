@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ngp._step_formatting import group_names, only_additions, taken_back
 from ngp._types import FloatArray, IntArray
-from ngp.path import Step, additions
+from ngp.greedy.path import Step, additions
 from ngp.report.sources import steps_of
 from ngp.report.style import COLOURS, GREY, NARROW, figure_width, new_axes, shown_name
-from ngp.telling import group_names, only_additions, taken_back
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ngp.path import additions
+from ngp.greedy.path import additions
 from ngp.report.sources import names_of, steps_of
 from ngp.report.style import COLOURS, GREY, NARROW, clean, figure_width, new_axes, shown_name
 

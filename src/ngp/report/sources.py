@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from ngp.path import Step
+from ngp.greedy.path import Step
 
 __all__ = ["names_of", "steps_of"]
 

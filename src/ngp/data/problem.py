@@ -1,0 +1,375 @@
+"""A selection problem: checked data, coded targets, sample weights, folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import check_scoring
+
+from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
+from ngp.data.copies import LOOKED_AT, row_units
+from ngp.data.folds import Round, is_validation_set, make_rounds
+from ngp.data.groups import Groups, make_groups
+from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, labels
+from ngp.data.scan import column_moments
+from ngp.data.sources import ColumnSource, StackedRows, between, in_memory, read_columns, refuse_gaps
+from ngp.data.targets import code_targets, detect_task
+
+__all__ = ["Problem", "make_problem", "resolve_scoring"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What the pursuit and the predictors work on; made by `make_problem`.
+
+    Attributes
+    ----------
+    X : array or ColumnSource of shape (n_samples, n_columns)
+        Numbers, in any memory order and type; never copied or changed here.
+    targets : array of shape (n_samples, n_outputs)
+        Coded targets (see `ngp.data.losses`).
+    weights : array of shape (n_samples,)
+        Sample weights.
+    groups : Groups
+        The candidates.
+    rounds : tuple of Round
+        The folds.
+    classes : array or None
+        The classes that the columns of the targets stand for; None for regression.
+    loss : str
+        Name of the validation loss, a key of `ngp.data.losses.LOSSES`, or ``"scoring"``.
+    n_fit : int
+        The first n_fit rows train the final predictor; the rest is an explicit validation set.
+    scoring : callable or None
+        A scikit-learn scorer, ``scorer(estimator, X, y)``, that judges fitted estimators in place of a loss of
+        predictions. Every split then is one part of the validation, and all of them weigh the same.
+    """
+
+    X: AnyArray | ColumnSource
+    targets: FloatArray
+    weights: FloatArray
+    groups: Groups
+    rounds: tuple[Round, ...]
+    classes: AnyArray | None
+    loss: str
+    n_fit: int
+    scoring: Callable[..., float] | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows of X."""
+        return len(self.targets)
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns of X."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of columns of the coded targets."""
+        return int(self.targets.shape[1])
+
+    def columns(self, indices: IntArray, rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Columns of X as rows of a new double array, so that the samples are contiguous."""
+        whole, places = (rows, None) if isinstance(rows, slice) else between(rows)
+        taken = read_columns(self.X, indices, whole)
+        values = np.array(taken, dtype=np.float64, order="C")  # a copy in any case: the caller may change it
+        return values if places is None else np.take(values, places, axis=1)
+
+    @property
+    def array(self) -> AnyArray:
+        """X as an array; all of a source is read, for those who need all columns."""
+        return cast(AnyArray, in_memory(self.X))
+
+    def only(self, columns: IntArray) -> Problem:
+        """The problem with a few columns alone, numbered anew: small enough to travel to another process."""
+        return replace(self, X=self.columns(columns).T, groups=make_groups(None, len(columns)))
+
+    def with_changed(self, columns: IntArray, X: AnyArray | ColumnSource) -> Problem:
+        """The problem with an X that differs in a few columns alone: no others are read to know its statistics."""
+        other = replace(self, X=X)
+        mean, deviation = (each.copy() for each in self.column_statistics)
+        mean[columns], deviation[columns] = other.only(columns).column_statistics
+        vars(other)["column_statistics"] = mean, deviation  # where it would keep them itself
+        return other
+
+    @cached_property
+    def y(self) -> AnyArray:
+        """The targets as estimators take them: classes as labels, a single output as a vector."""
+        if self.classes is not None:
+            return labels(self.targets, self.classes)
+        return self.targets[:, 0] if self.n_outputs == 1 else self.targets
+
+    @cached_property
+    def is_weighted(self) -> bool:
+        """Whether weights tell rows apart that have a say: rows of weight zero have none, they can be left out."""
+        return bool((self.weights[self.weights > 0] != 1).any())
+
+    def splits(self, fold: Round) -> Iterator[tuple[IntArray, IntArray]]:
+        """Rows of positive weight that train, in the order of the data, and that judge, in each split of a round."""
+        useful = self.weights > 0
+        for f in range(fold.n_folds):
+            train, test = np.sort(fold.training(f)), fold.validation(f)
+            yield train[useful[train]], test[useful[test]]
+
+    @cached_property
+    def useful(self) -> IntArray:
+        """Rows of positive weight."""
+        return np.flatnonzero(self.weights > 0)
+
+    @cached_property
+    def units(self) -> IntArray:
+        """Numbers of the useful rows, the same for those that are copies of each other (see `ngp.data.copies`)."""
+        looked_at = np.flatnonzero(self.varies)[:LOOKED_AT]
+        return row_units(self.columns(looked_at), self.targets, self.useful)
+
+    @cached_property
+    def trains(self) -> BoolArray:
+        """Which rows ever train; under K folds these are all rows."""
+        trains = np.zeros(self.n_samples, dtype=bool)
+        for part in self.rounds:
+            trains[part.rows if part.n_folds > 1 else part.training(0)] = True
+        return trains
+
+    @cached_property
+    def column_statistics(self) -> tuple[FloatArray, FloatArray]:
+        """Weighted mean and standard deviation of each column over the rows that ever train.
+
+        An explicit validation or hold-out set has no say. The deviation of a constant column is exactly zero. X is
+        read once, and NaN or infinity in it is refused.
+        """
+        return self.statistics_of(slice(None))
+
+    def statistics_of(self, columns: slice) -> tuple[FloatArray, FloatArray]:
+        """The same for neighbouring columns; no others are read."""
+        mean, variance = column_moments(self.X, np.where(self.trains, self.weights, 0), columns)
+        refuse_gaps(np.isfinite(mean), np.arange(self.n_columns)[columns], getattr(self.X, "names", None))
+        deviation = np.sqrt(variance, out=variance)
+        deviation[deviation <= 1e-10 * np.abs(mean)] = 0
+        return mean, deviation
+
+    @cached_property
+    def varies(self) -> BoolArray:
+        """Whether a column has more than one value in the rows that ever train: a constant one can tell nothing."""
+        return self.column_statistics[1] > 0
+
+    def n_candidates(self, selected: IntArray) -> int:
+        """Number of groups with a varying column beside the selected ones."""
+        free = self.varies.copy()
+        free[selected] = False
+        if self.groups.are_columns:
+            return int(free[: self.groups.n_groups].sum())
+        return sum(bool(free[columns].any()) for columns in self.groups.columns)
+
+    @cached_property
+    def column_scales(self) -> tuple[FloatArray, FloatArray]:
+        """What is taken away from a column, and what it is divided by, to standardise it."""
+        mean, deviation = self.column_statistics
+        return mean, np.where(self.varies, deviation, 1)
+
+    @cached_property
+    def target_scales(self) -> tuple[FloatArray, float]:
+        """Mean of each target and one common deviation, over the rows that train the final predictor."""
+        targets, weights = self.targets[: self.n_fit], self.weights[: self.n_fit]
+        mean = np.average(targets, axis=0, weights=weights)
+        scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
+        return mean, scale if scale > 0 else 1.0
+
+    def row_losses(self, predictions: AnyArray, rows: IntArray) -> FloatArray:
+        """Losses of predictions (..., len(rows), n_outputs) for some rows."""
+        return LOSSES[self.loss](predictions, self.targets[rows])
+
+    def part_losses(self, predictions: Iterator[AnyArray]) -> FloatArray:
+        """Losses in every part of the validation, from each round's out-of-fold predictions.
+
+        Parameters
+        ----------
+        predictions : iterator over the rounds
+            Arrays of shape (n_candidates, len(round.rows), n_outputs), rows in fold order; rows that always train
+            are ignored.
+
+        Returns
+        -------
+        array of shape (n_candidates, n_parts)
+        """
+        parts = [
+            fold.part_losses(self.row_losses(values, fold.rows), self.weights)
+            for fold, values in zip(self.rounds, predictions, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def scoring_loss(self, estimator: Any, X: AnyArray, rows: IntArray) -> float:
+        """Loss of a fitted estimator by the problem's scorer: what its score lacks to 1, the best one.
+
+        Where the best score is 0, as for ``"neg_mean_squared_error"``, the loss is the score without its sign.
+
+        Parameters
+        ----------
+        estimator : object
+            What the scorer takes.
+        X : array of shape (len(rows), n)
+            The estimator's columns.
+        rows : int array
+            The rows that judge, none of weight zero.
+        """
+        assert self.scoring is not None
+        weights = {"sample_weight": self.weights[rows]} if self.is_weighted else {}
+        score = float(self.scoring(estimator, X, self.y[rows], **weights))
+        return -score if getattr(self.scoring, "_sign", 1) < 0 else 1 - score
+
+    @cached_property
+    def part_weights(self) -> FloatArray:
+        """Share of each part of the validation in the total loss."""
+        if self.scoring is not None:
+            n_splits = sum(fold.n_folds for fold in self.rounds)
+            return np.full(n_splits, 1 / n_splits)
+        weights: FloatArray = np.concatenate([fold.part_weights(self.weights) for fold in self.rounds])
+        weights /= weights.sum()
+        return weights
+
+    def constant_losses(self) -> FloatArray:
+        """Losses in every part of the best constant: the weighted mean of each fold's training targets.
+
+        A scorer judges scikit-learn's dummy, which says the same.
+        """
+        if self.scoring is not None:
+            return np.array([self._dummy_loss(*split) for fold in self.rounds for split in self.splits(fold)])
+
+        def constants(fold: Round) -> FloatArray:
+            predictions = np.zeros((1, len(fold.rows), self.n_outputs))
+            for f in range(fold.n_folds):
+                start, end = fold.segments[f + 1 : f + 3]
+                train = fold.training(f)
+                predictions[0, start:end] = np.average(self.targets[train], axis=0, weights=self.weights[train])
+            return predictions
+
+        losses: FloatArray = self.part_losses(constants(fold) for fold in self.rounds)[0]
+        return losses
+
+    def _dummy_loss(self, train: IntArray, test: IntArray) -> float:
+        dummy = DummyRegressor() if self.classes is None else DummyClassifier(strategy="prior")
+        dummy.fit(np.zeros((len(train), 1)), self.y[train], self.weights[train] if self.is_weighted else None)
+        return self.scoring_loss(dummy, np.zeros((len(test), 1)), test)
+
+
+def make_problem(
+    X: AnyArray | ColumnSource,
+    y: AnyArray,
+    *,
+    groups: Groups,
+    task: str = "auto",
+    cv: Any = 5,
+    loss: str = "auto",
+    classification_loss: str = "squared_error",
+    scoring: str | Callable[..., float] | None = None,
+    sample_weight: FloatArray | None = None,
+    cv_groups: AnyArray | None = None,
+    random_state: int = 0,
+) -> Problem:
+    """Put a problem together from checked arrays.
+
+    Parameters
+    ----------
+    X : array or ColumnSource
+        Finite numbers.
+    y : array
+        Targets, numbers or labels.
+    groups : Groups
+        The candidates.
+    task : {"auto", "regression", "classification"}
+        What y is.
+    cv : object
+        As in `ngp.data.folds.make_rounds`, or a pair (X, y): the explicit validation set of the paper.
+    loss : str
+        The validation loss; ``"auto"`` is the squared error, or `classification_loss` where there are classes.
+    classification_loss : str
+        See `loss`.
+    scoring : str or callable, optional
+        A scikit-learn scorer or its name, in place of `loss`.
+    sample_weight : array, optional
+        Weights of the samples, in training and in validation. Rows of an explicit validation set weigh one.
+    cv_groups : array, optional
+        Handed to the splitter.
+    random_state : int
+        Seed of the folds.
+    """
+    n_fit = X.shape[0]
+    weights = np.ones(n_fit) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    task = detect_task(y) if task == "auto" else task
+    held_out = _explicit_validation_set(cv, X, y)
+    if held_out is not None:
+        X_val, y_val = held_out
+        weights = np.concatenate([weights, np.ones(len(X_val))])
+        both = isinstance(X, np.ndarray) and isinstance(X_val, np.ndarray)
+        X = np.concatenate([X, X_val]) if both else StackedRows([X, X_val])
+        if task == "classification" and len(unknown := np.setdiff1d(y_val, y)):
+            raise ValueError(f"cv holds classes that y doesn't: {unknown[:3].tolist()}.")
+        y = np.concatenate([y, y_val.reshape(len(y_val), *y.shape[1:])])
+        cv = [(np.arange(n_fit), np.arange(n_fit, len(X)))]
+    targets, classes = code_targets(y, task)
+    scorer = None if scoring is None else resolve_scoring(scoring, loss)
+    if scorer is not None:
+        loss = "scoring"
+    elif loss == "auto":
+        loss = "squared_error" if classes is None else classification_loss
+    if loss in CLASSIFICATION_LOSSES and classes is None:
+        raise ValueError(f"loss={loss!r} is for classes, and this is a regression: use loss='squared_error'.")
+    table = X if isinstance(X, np.ndarray) else np.zeros((len(X), 0))  # splitters get no columns of a source
+    rounds = make_rounds(cv, table, y, classification=classes is not None, random_state=random_state, groups=cv_groups)
+    if any(weights[fold.training(f)].sum() <= 0 for fold in rounds for f in range(fold.n_folds)):
+        raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
+    if sum(fold.part_weights(weights).sum() for fold in rounds) <= 0:
+        raise ValueError("sample_weight is zero on all validation rows: use another cv or other weights.")
+    problem = Problem(X, targets, weights, groups, rounds, classes, loss, n_fit, scorer)
+    if scorer is not None and not all(len(test) for fold in rounds for _, test in problem.splits(fold)):
+        raise ValueError("sample_weight is zero on all rows that scoring judges in a fold: use fewer folds or a loss.")
+    return problem
+
+
+def resolve_scoring(scoring: Any, loss: str = "auto") -> Callable[..., float]:
+    """Make a scorer of what the user gave.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        A scikit-learn scorer or its name.
+    loss : str
+        A loss that the user gave beside it; only ``"auto"`` is allowed.
+    """
+    if loss != "auto":
+        raise ValueError(f"loss={loss!r} and scoring={scoring!r} exclude one another: give only one of them.")
+    if not isinstance(scoring, str) and not callable(scoring):
+        raise ValueError(f"scoring={scoring!r} is no scorer: give a name or a callable, scorer(estimator, X, y).")
+    try:
+        scorer: Callable[..., float] = check_scoring(scoring=scoring)
+    except ValueError as error:
+        if isinstance(scoring, str):
+            raise ValueError(
+                f"scoring={scoring!r} is unknown: sklearn.metrics.get_scorer_names() lists all names."
+            ) from error
+        name = getattr(scoring, "__name__", repr(scoring))
+        raise ValueError(f"scoring={name} is a metric and no scorer: give make_scorer({name}).") from error
+    return scorer
+
+
+def _explicit_validation_set(
+    cv: Any, X: AnyArray | ColumnSource, y: AnyArray
+) -> tuple[AnyArray | ColumnSource, AnyArray] | None:
+    """The rows of a validation set that the user gave, checked; None if cv is something else."""
+    if not is_validation_set(cv):
+        return None
+    X_val = cv[0] if isinstance(cv[0], ColumnSource) else np.asarray(cv[0])
+    y_val = np.asarray(cv[1])
+    n_val, n_outputs = len(X_val), y[:1].size
+    if X_val.shape[1] != X.shape[1] or len(y_val) != n_val or y_val.size != n_val * n_outputs or not n_val:
+        raise ValueError(
+            f"cv=(X, y) of shapes {X_val.shape} and {y_val.shape} doesn't fit X with {X.shape[1]} columns: "
+            "give validation rows with the same columns, and their targets in the shape of y."
+        )
+    return X_val, y_val

@@ -1,0 +1,281 @@
+"""Checkpoints: the steps of a pursuit in a file, so that a run that was killed goes on where it was.
+
+A file holds what was run (hashes of the data, the parameters, the version), the seed, and all steps. It is a ``.npz``
+of numbers and JSON texts, and nothing in it is ever executed. Each step replaces the whole file by renaming a new one,
+so that there is never half a checkpoint.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from ngp import _formatting as words
+from ngp._types import AnyArray
+from ngp.data.problem import Problem
+from ngp.data.sources import ColumnSource, read_columns
+from ngp.greedy.path import Step
+from ngp.io import write_whole
+
+__all__ = ["Checkpoint", "CheckpointError", "identity_of"]
+
+FORMAT = "ngp-checkpoint/1"
+NUMBERS = ("before", "loss", "standard_error", "gain", "runner_up_loss", "seconds", "chance", "ahead", "certainty")
+COUNTS = ("n_fits", "n_selected", "n_columns", "n_ahead")
+ARRAYS = ("fold_losses", "fold_weights", "losses")
+# What is known by a hash, or by a seed that nobody gave.
+UNTOLD = ("X", "y", "sample_weight", "validation rows", "groups", "fixed", "random_state")
+# Bytes of X that are hashed at a time.
+HASHED_BYTES = 2**24
+
+
+class CheckpointError(ValueError):
+    """A file that is no checkpoint of this run."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint says.
+
+    Attributes
+    ----------
+    identity : mapping of str to str
+        What was run (see `identity_of`).
+    seed : int
+        Of the run.
+    steps : sequence of Step
+        All steps so far.
+    """
+
+    identity: Mapping[str, str]
+    seed: int
+    steps: Sequence[Step]
+
+    def write(self, path: Path) -> None:
+        """Replace the file.
+
+        Parameters
+        ----------
+        path : Path
+            The file; its folder exists.
+        """
+        document = {"format": FORMAT, "identity": dict(self.identity), "seed": self.seed}
+        arrays: dict[str, Any] = {"document": _as_bytes(document), **steps_as_arrays(self.steps)}
+        content = io.BytesIO()
+        np.savez(content, **arrays)
+        write_whole(path, content.getvalue())
+
+    @classmethod
+    def read(cls, path: Path) -> Checkpoint | None:
+        """Read a file; None if there is none.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                document = _from_bytes(arrays["document"])
+                if document["format"] != FORMAT:
+                    raise CheckpointError(f"{path} has the format {document['format']!r}, and this is {FORMAT!r}.")
+                return cls(document["identity"], int(document["seed"]), steps_from_arrays(arrays))
+        except FileNotFoundError:
+            return None
+        except CheckpointError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
+            raise CheckpointError(f"{path} is no checkpoint: give another path, or remove the file.") from error
+
+    def check(self, path: Path, identity: Mapping[str, str]) -> None:
+        """Refuse to go on with the steps of another run.
+
+        Parameters
+        ----------
+        path : Path
+            The file, for the message.
+        identity : mapping of str to str
+            What is run now.
+        """
+        names = sorted({*identity, *self.identity})
+        differences = [
+            _difference(name, self.identity.get(name, ""), identity.get(name, ""))
+            for name in names
+            if self.identity.get(name) != identity.get(name)
+        ]
+        if differences:
+            raise CheckpointError(
+                f"{path} is the checkpoint of another run ({', '.join(differences)}): "
+                "give another path, or remove the file."
+            )
+
+
+def _difference(name: str, there: str, here: str) -> str:
+    """What differs; values are shown where they say something."""
+    if name in UNTOLD or len(there) + len(here) > 80:
+        return f"other {name}"
+    return f"{name} was {there} and is {here}"
+
+
+def identity_of(problem: Problem, fixed: AnyArray, parameters: Mapping[str, Any]) -> dict[str, str]:
+    """What makes a run the same run: data, folds, groups, parameters and version.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data, the folds and the groups.
+    fixed : int array
+        Columns that are selected from the start.
+    parameters : mapping
+        Names and values of the parameters on which the result depends.
+    """
+    from ngp import __version__  # which is there once the package is imported
+
+    rounds = [array for fold in problem.rounds for array in (fold.rows, fold.segments)]
+    groups: list[AnyArray] = [problem.groups.costs]
+    if not problem.groups.is_numbered:  # millions of columns need not be named one by one
+        names = [np.frombuffer(name.encode(), np.uint8) for name in problem.groups.names]
+        groups += [*problem.groups.columns, *names]
+    return {
+        "ngp's version": __version__,
+        "X": _hash(_columns_of(problem.X)),
+        "y": _hash([problem.targets]),
+        "sample_weight": _hash([problem.weights]),
+        "validation rows": _hash([np.array([problem.n_fit]), *rounds]),
+        "groups": _hash(groups),
+        "fixed": _hash([fixed]),
+        **{name: described(value) for name, value in parameters.items()},
+    }
+
+
+def _columns_of(X: AnyArray | ColumnSource) -> Iterator[AnyArray]:
+    """All columns, a few at a time: the same for an array and for a source with the same numbers."""
+    yield np.array(X.shape)
+    length = max(1, HASHED_BYTES // (X.shape[0] * X.dtype.itemsize))
+    for start in range(0, X.shape[1], length):
+        yield read_columns(X, np.arange(start, min(start + length, X.shape[1])))
+
+
+def _hash(arrays: Iterable[AnyArray]) -> str:
+    """Of shapes, types and values; the memory order has no say."""
+    digest = blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(f"{array.shape}{array.dtype.str}".encode())
+        rows = max(1, HASHED_BYTES // max(1, array[:1].nbytes))
+        for start in range(0, len(array), rows):
+            digest.update(np.ascontiguousarray(array[start : start + rows]).tobytes())
+    return digest.hexdigest()
+
+
+def described(value: Any) -> str:
+    """A parameter's value as text that is the same in another process.
+
+    Lambdas and local functions are told apart by their code and their defaults, since their names say little. Values
+    that they find outside themselves (in closures, in the module) aren't seen.
+
+    Examples
+    --------
+    >>> described(0.1), described([len, None])
+    ('0.1', '[builtins.len, None]')
+    """
+    if isinstance(value, type) or not hasattr(value, "get_params"):
+        return _described_plain(value)
+    settings = ", ".join(f"{name}={described(each)}" for name, each in sorted(value.get_params(deep=False).items()))
+    return f"{type(value).__name__}({settings})"
+
+
+def _described_plain(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"array {_hash([value])}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(described, value))}]"
+    held = [value, getattr(value, "__func__", None), getattr(value, "func", None)]  # itself, or of a method, a partial
+    held += getattr(value, "__dict__", {}).values()  # of a scorer, a class
+    functions = [each for each in held if isinstance(each, FunctionType) and "<" in each.__qualname__]
+    return " ".join([words.described(value), *map(_digest, functions)])
+
+
+def _digest(function: FunctionType) -> str:
+    """Of what a function does, as far as its own text says it."""
+    text = _code_in_words(function.__code__) + described([function.__defaults__, function.__kwdefaults__])
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _code_in_words(value: Any) -> str:
+    """Code, or a constant within it, as text that is the same in another process: sets have an order of their own."""
+    if isinstance(value, frozenset):
+        return str(sorted(map(repr, value)))
+    if not isinstance(value, CodeType):
+        return repr(value)
+    return str([value.co_code, value.co_names, value.co_freevars, *map(_code_in_words, value.co_consts)])
+
+
+def steps_as_arrays(steps: Sequence[Step]) -> dict[str, AnyArray]:
+    """Steps as arrays without objects; `steps_from_arrays` makes the same steps of them, bit for bit.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        At least one.
+    """
+    columns = [step.columns for step in steps]
+    texts = [{"action": step.action, "name": step.name, "predictor": step.predictor} for step in steps]
+    groups = [
+        [-1 if group is None else group for group in (step.group, step.runner_up, step.dropped)] for step in steps
+    ]
+    return {
+        "texts": _as_bytes(texts),
+        "kept": np.array([step.kept for step in steps]),
+        "groups": np.array(groups, dtype=np.int64),
+        "numbers": np.array([[getattr(step, name) for name in NUMBERS] for step in steps], dtype=np.float64),
+        "counts": np.array([[getattr(step, name) for name in COUNTS] for step in steps], dtype=np.int64),
+        "columns": np.concatenate(columns).astype(np.int64),
+        "bounds": np.cumsum([0, *map(len, columns)], dtype=np.int64),
+        **{name: np.array([getattr(step, name) for step in steps]) for name in ARRAYS},
+    }
+
+
+def steps_from_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Step, ...]:
+    """Steps that were put into arrays by `steps_as_arrays`.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        As it made them; others are left alone.
+    """
+    values = {name: arrays[name] for name in ("kept", "groups", "numbers", "counts", "columns", "bounds", *ARRAYS)}
+    texts, bounds = _from_bytes(arrays["texts"]), values["bounds"]
+    steps = []
+    for i, text in enumerate(texts):
+        group, runner_up, dropped = (None if each < 0 else int(each) for each in values["groups"][i])
+        steps.append(
+            Step(
+                **text,
+                group=group,
+                runner_up=runner_up,
+                dropped=dropped,
+                columns=values["columns"][bounds[i] : bounds[i + 1]].astype(np.intp),
+                kept=bool(values["kept"][i]),
+                **dict(zip(NUMBERS, values["numbers"][i].tolist(), strict=True)),
+                **dict(zip(COUNTS, values["counts"][i].tolist(), strict=True)),
+                **{name: values[name][i] for name in ARRAYS},
+            )
+        )
+    return tuple(steps)
+
+
+def _as_bytes(document: Any) -> AnyArray:
+    return np.frombuffer(json.dumps(document).encode(), dtype=np.uint8)
+
+
+def _from_bytes(array: AnyArray) -> Any:
+    return json.loads(array.tobytes())

@@ -1,0 +1,220 @@
+"""Looking ahead: which candidate to begin with, if several are to be added.
+
+Of two features whose product matters, neither says anything by itself. So sets of several candidates are scored like
+single ones, all sets where there aren't too many, else those that extend the best smaller ones. The first of the best
+set is what a step adds; the next step looks again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb, isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from ngp._types import FloatArray, IntArray
+from ngp.data.problem import Problem
+from ngp.greedy.screening import Screening
+from ngp.predictors.base import ColumnSets, Scorer
+
+__all__ = ["Ahead", "Outlook", "best_ahead", "n_sets", "worth"]
+
+# Sets of candidates that are scored in a step at most, and that are screened at most, which is far quicker.
+MOST_SETS = 50_000
+MOST_SCREENED = 2_000_000
+
+
+class Ahead(NamedTuple):
+    """What was seen ahead: the candidate to begin with, the loss in the end, and how many sets were scored."""
+
+    first: int
+    loss: float
+    n_fits: int
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Scores sets of candidates beside a selection.
+
+    Attributes
+    ----------
+    problem : Problem
+        The data.
+    scorer : Scorer
+        Says what each set is worth.
+    screening : Screening or None
+        Says which sets are worth scoring.
+    selected : int array
+        The selected columns.
+    columns : ColumnSets
+        What each candidate adds to them.
+    costs : float array
+        What each candidate costs.
+    before : float
+        Loss of the selection as it is.
+    beam_width : int or None
+        How many sets are extended.
+    """
+
+    problem: Problem
+    scorer: Scorer
+    screening: Screening | None
+    selected: IntArray
+    columns: ColumnSets
+    costs: FloatArray
+    before: float
+    beam_width: int | None
+
+    def larger(self, sets: IntArray, values: FloatArray, size: int) -> IntArray:
+        """Sets (n, size) of candidates that are worth looking at, given smaller ones (m, size - 1)."""
+        width = n_extended(len(self.columns), size, self.beam_width, self.screening is not None)
+        if width is None:
+            return all_sets(len(self.columns), size)
+        return extended(sets[np.argsort(values, kind="stable")[:width]], len(self.columns))
+
+    def screened(self, sets: IntArray) -> IntArray:
+        """Those of the sets that are worth scoring."""
+        if self.screening is None:
+            return sets
+        costs = self.costs[sets].sum(axis=1)
+        return sets[self.screening.best(self.problem, self.selected, self._columns(sets), costs)]
+
+    def losses(self, sets: IntArray) -> FloatArray:
+        """Validation loss with each set."""
+        return self.scorer.add_losses(self.selected, self._columns(sets)).comparable
+
+    def worth(self, sets: IntArray, losses: FloatArray) -> FloatArray:
+        """What the sets are compared by: the lower, the better."""
+        return worth(losses, self.before, self.costs[sets].sum(axis=1))
+
+    def _columns(self, sets: IntArray) -> ColumnSets:
+        n, size = sets.shape
+        if (self.columns.sizes == 1).all():
+            return ColumnSets(self.columns.columns[sets].ravel(), np.arange(n + 1) * size)
+        return ColumnSets.of([np.unique(self.columns.take(members).columns) for members in sets])
+
+
+def best_ahead(outlook: Outlook, singles: FloatArray, depth: int) -> Ahead | None:
+    """Find the best set of candidates, and which of them to begin with; None where no loss is a finite number.
+
+    Parameters
+    ----------
+    outlook : Outlook
+        Scores sets.
+    singles : float array
+        What each candidate is worth by itself.
+    depth : int
+        Number of candidates in the set, two or more.
+    """
+    n, n_fits = len(singles), 0
+    sets, values = np.arange(n)[:, None], singles
+    all_at_once = n_extended(n, depth, outlook.beam_width, outlook.screening is not None) is None
+    for size in range(depth if all_at_once else 2, depth + 1):
+        sets = outlook.screened(outlook.larger(sets, values, size))
+        losses = outlook.losses(sets)
+        values, n_fits = outlook.worth(sets, losses), n_fits + len(sets)
+    best = int(np.argmin(values))
+    members, loss = sets[best], float(losses[best])
+    while len(members) > 2:  # whatever can be spared at the least loss isn't the one to begin with
+        sets = np.array(list(combinations(members, len(members) - 1)))
+        members, n_fits = sets[np.argmin(outlook.worth(sets, outlook.losses(sets)))], n_fits + len(sets)
+    first = int(members[np.argmin(singles[members])])
+    return Ahead(first, loss, n_fits) if isfinite(loss) else None
+
+
+def n_extended(n: int, size: int, beam_width: int | None, screened: bool) -> int | None:
+    """How many sets are extended to sets of a size; None where all sets of that size are looked at.
+
+    Parameters
+    ----------
+    n : int
+        Number of candidates.
+    size : int
+        Of the larger sets.
+    beam_width : int or None
+        What the user says.
+    screened : bool
+        Whether sets are screened, so that more of them can be looked at.
+
+    Examples
+    --------
+    >>> n_extended(200, 2, None, False), n_extended(2000, 2, None, False), n_extended(2000, 2, 5, False)
+    (None, 25, 5)
+    """
+    most = MOST_SCREENED if screened else MOST_SETS
+    if beam_width is None and comb(n, size) <= most:
+        return None
+    return beam_width or max(1, most // n)
+
+
+def n_sets(n: int, depth: int, beam_width: int | None, screened: bool) -> int:
+    """How many sets are looked at in a step, at most.
+
+    Parameters
+    ----------
+    n : int
+        Number of candidates.
+    depth : int
+        How many are added in mind.
+    beam_width, screened
+        As of `n_extended`.
+
+    Examples
+    --------
+    >>> n_sets(200, 2, None, False), n_sets(200, 1, None, False), n_sets(2000, 3, 5, False)
+    (19900, 0, 20000)
+    """
+    if depth > 1 and n_extended(n, depth, beam_width, screened) is None:
+        return comb(n, depth)
+    widths = [(size, n_extended(n, size, beam_width, screened)) for size in range(2, depth + 1)]
+    return sum(comb(n, size) if width is None else width * n for size, width in widths)
+
+
+def all_sets(n: int, size: int) -> IntArray:
+    """All sets of so many out of n, one a row, in ascending order.
+
+    Examples
+    --------
+    >>> all_sets(3, 2)
+    array([[0, 1],
+           [0, 2],
+           [1, 2]])
+    """
+    flat = (member for members in combinations(range(n), size) for member in members)
+    return np.fromiter(flat, dtype=np.intp, count=comb(n, size) * size).reshape(-1, size)
+
+
+def extended(sets: IntArray, n: int) -> IntArray:
+    """All sets with one more out of n, one a row, none of them twice.
+
+    Examples
+    --------
+    >>> extended(np.array([[1], [2]]), 3)
+    array([[0, 1],
+           [0, 2],
+           [1, 2]])
+    """
+    added = np.tile(np.arange(n), len(sets))[:, None]
+    larger = np.hstack([np.repeat(sets, n, axis=0), added])
+    new = (larger[:, :-1] != added).all(axis=1)
+    return np.unique(np.sort(larger[new], axis=1), axis=0)
+
+
+def worth(losses: FloatArray, before: float, costs: FloatArray) -> FloatArray:
+    """What candidates are compared by: losses, or improvements per cost where costs differ; the lower, the better.
+
+    On a loss that isn't finite all improve without end, whatever they cost.
+
+    Examples
+    --------
+    >>> worth(np.array([3.0, 2.0]), 4.0, np.array([1.0, 1.0]))
+    array([3., 2.])
+    >>> worth(np.array([3.0, 2.0]), 4.0, np.array([1.0, 4.0]))
+    array([-1. , -0.5])
+    """
+    if (costs == costs[0]).all() or not isfinite(before):
+        return losses
+    change = losses - before
+    return np.where(change < 0, change / costs, change)

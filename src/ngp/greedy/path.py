@@ -1,0 +1,223 @@
+"""The steps of a pursuit, and what they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, nan
+from typing import Any, Literal
+
+import numpy as np
+
+from ngp._types import FloatArray, IntArray
+from ngp.greedy.uncertainty import standard_error
+from ngp.predictors.base import Losses
+
+__all__ = ["Path", "Step", "additions", "chosen", "columns_of", "finished", "scored_step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a pursuit. Step 0 is the start: the constant prediction, or the fixed columns.
+
+    Attributes
+    ----------
+    action : {"start", "add", "drop", "swap"}
+        A swap adds a group and drops another.
+    group : int or None
+        The group that was added.
+    name : str
+        Its name; of a drop, the name of what was dropped.
+    columns : int array
+        The columns that it added; of a drop, those that were dropped.
+    before : float
+        Validation loss of the selection before the step, under the conditions of the step: a predictor with random
+        parts may draw them anew in each step, so this can differ from the last step's `loss`. Of a swap, the loss
+        between dropping and adding.
+    loss : float
+        Validation loss after the step.
+    standard_error : float
+        Of that loss, over the parts of the validation.
+    gain : float
+        Relative improvement, (before - loss) / loss.
+    runner_up : int or None
+        The group that came second; of an exchange of one for one, what was dropped. None where there was none, or
+        where looking ahead decided for a group that wasn't first by itself.
+    runner_up_loss : float
+        The loss it would have led to; NaN where there was none.
+    seconds : float
+        Duration of the step.
+    n_fits : int
+        Number of selections that were scored: the candidates, without those that screening left out; those on columns
+        drawn anew, to see what chance gains; and what was tried to look ahead, to drop or to swap.
+    n_selected, n_columns : int
+        Features (groups, fixed columns) and columns selected after the step.
+    fold_losses, fold_weights : float arrays
+        Loss in every part of the validation, and the parts' shares.
+    losses : float array
+        Loss of every group as a candidate, to be added or dropped; NaN where not tried.
+    predictor : str
+        What predicted: of several predictors the one that won.
+    kept : bool
+        Whether the step is part of the final selection: neither taken back nor undone by a later one.
+    chance : float
+        Probability of a gain as large by chance (see `ngp.greedy.significance`), of this step together with those directly before
+        it that might have been chance; NaN where nobody asked.
+    dropped : int or None
+        The group that was dropped.
+    ahead : float
+        Loss of the best selection that was found by looking ahead, or of an exchange of one for several, which
+        begins with the added group; NaN where there is none.
+    n_ahead : int
+        How many groups it adds.
+    certainty : float
+        Probability that the added group is better than the runner-up, by a t-test of the paired differences of their
+        losses in the parts of the validation; NaN where there is no runner-up, or a single part. It doesn't know that
+        both were chosen by these losses.
+    """
+
+    action: Literal["start", "add", "drop", "swap"]
+    group: int | None
+    name: str
+    columns: IntArray
+    before: float
+    loss: float
+    standard_error: float
+    gain: float
+    runner_up: int | None
+    runner_up_loss: float
+    seconds: float
+    n_fits: int
+    n_selected: int
+    n_columns: int
+    fold_losses: FloatArray
+    fold_weights: FloatArray
+    losses: FloatArray
+    predictor: str
+    kept: bool = True
+    chance: float = nan
+    dropped: int | None = None
+    ahead: float = nan
+    n_ahead: int = 1
+    certainty: float = nan
+
+
+def scored_step(scored: Losses, position: int, *, before: float, predictor: str, **others: Any) -> Step:
+    """Make the step that leads to one of several selections.
+
+    Parameters
+    ----------
+    scored : Losses
+        Of the selections.
+    position : int
+        Which of them it is.
+    before : float
+        Loss before the step.
+    predictor : str
+        What predicted, unless the losses say it.
+    **others
+        The other attributes of the step.
+    """
+    parts, weights = scored.parts[position].copy(), scored.weights  # a view would keep the parts of all candidates
+    loss = float(scored.means[position])
+    return Step(
+        before=before,
+        loss=loss,
+        standard_error=standard_error(parts, weights) if np.count_nonzero(weights) > 1 else nan,
+        gain=(before - loss) / loss if loss != 0 else inf,
+        fold_losses=parts,
+        fold_weights=weights,
+        predictor=predictor if scored.predictors is None else str(scored.predictors[position]),
+        **others,
+    )
+
+
+@dataclass(frozen=True)
+class Path:
+    """All steps of a pursuit, and why it ended.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        The start, then all others; those that did not pay or were undone later are marked as not kept.
+    reason : str
+        Why the pursuit ended.
+    partial : bool
+        Whether it was cut short, and could have gone on.
+    """
+
+    steps: tuple[Step, ...]
+    reason: str
+    partial: bool = False
+
+    @property
+    def kept(self) -> tuple[Step, ...]:
+        """The steps that added what is selected."""
+        return tuple(additions(self.steps))
+
+    @property
+    def columns(self) -> IntArray:
+        """The selected columns, fixed ones first, then in the order of their selection."""
+        return np.concatenate([self.steps[0].columns, *(step.columns for step in self.kept)])
+
+
+def additions(steps: Sequence[Step]) -> list[Step]:
+    """Those of all steps of a pursuit that added what is selected in the end.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        The start, and all others.
+    """
+    return [step for step in steps[1:] if step.kept and step.group is not None]
+
+
+def chosen(steps: Sequence[Step]) -> dict[int | None, IntArray]:
+    """The groups that are selected after some steps, in their order, with the columns that each added.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        The start, whose columns have the key None, and others, none of them taken back.
+    """
+    found: dict[int | None, IntArray] = {None: steps[0].columns}
+    for step in steps[1:]:
+        if step.dropped is not None:
+            del found[step.dropped]
+        if step.group is not None:
+            found[step.group] = step.columns
+    return found
+
+
+def columns_of(selected: Mapping[int | None, IntArray]) -> IntArray:
+    """All columns that are selected.
+
+    Parameters
+    ----------
+    selected : mapping
+        Groups and the columns that each added (see `chosen`).
+    """
+    return np.concatenate(list(selected.values()))
+
+
+def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
+    """A path that ends with some steps; those that later ones have undone are marked as not kept.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        All steps; those that were taken back are marked as not kept.
+    reason : str
+        Why the pursuit ended.
+    partial : bool
+        Whether it could have gone on.
+    """
+    last = {step.group: number for number, step in enumerate(steps) if step.kept}
+    selected = chosen([step for step in steps if step.kept])
+    marked = [
+        replace(
+            step, kept=step.kept and (step.group is None or (step.group in selected and last[step.group] == number))
+        )
+        for number, step in enumerate(steps)
+    ]
+    return Path(tuple(marked), reason, partial)

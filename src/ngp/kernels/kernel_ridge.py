@@ -1,0 +1,244 @@
+r"""Out-of-fold predictions of kernel ridge regressions, for a chunk of candidates at a time.
+
+With the kernel matrix K of the training rows, sample weights W, a ridge λ, targets y and an intercept that is not
+penalised, the coefficients of the functions that are centred at the rows are P y, where
+
+.. math:: C = K + \lambda W^{-1}, \qquad u = C^{-1} 1, \qquad P = C^{-1} - u u^T / (1^T u).
+
+One factorisation with all rows gives the errors in every fold f of the regressions on all other rows. They are
+:math:`P_{ff}^{-1} (P y)_f`, exactly. For many rows there is Nyström's approximation: functions are centred at
+some of the rows only, the landmarks, and the regressions are linear ones on as many features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ngp._types import AnyArray, FloatArray
+from ngp.kernels.algebra import Array, jitter
+from ngp.kernels.kernel_functions import Candidates, KernelTask
+
+__all__ = ["score_chunk", "train_kernel"]
+
+Coefficients = tuple[Array, Array]  # of the functions (centres, outputs), and the intercept (1, outputs)
+
+# Rows whose kernel is computed together where there are many.
+PIECE_ROWS = 1024
+EVERY = slice(None)
+
+
+def score_chunk(task: KernelTask, columns: FloatArray) -> AnyArray:
+    """Out-of-fold predictions for some candidates that add equally many columns.
+
+    Parameters
+    ----------
+    task : KernelTask
+        What they share.
+    columns : array of shape (n_candidates, n_new_columns, J)
+        The candidates' new columns, rows in fold order.
+
+    Returns
+    -------
+    array of shape (n_candidates, J, Q)
+        Zero in rows that always train.
+    """
+    algebra = task.algebra.fresh()
+    out = np.zeros((len(columns), columns.shape[2], task.right.shape[1] - 1), dtype=algebra.dtype)
+    length = max(1, algebra.stack_numbers // _matrix_numbers(task))
+    for start in range(0, len(columns), length):
+        members = slice(start, start + length)
+        candidates = Candidates(task, algebra.array(columns[members]), algebra)
+        for rows, values in _predictions(candidates):
+            out[members, rows] = algebra.numpy(values)
+    return out
+
+
+def _matrix_numbers(task: KernelTask) -> int:
+    """How many numbers there are in the matrices that a candidate needs at a time, about."""
+    n_centres, n_rows = task.base.shape
+    if task.landmarks:
+        return int(n_centres * (n_centres * (len(task.segments) + 2) + 2 * min(n_rows, PIECE_ROWS)))
+    return int(2 * n_centres * n_rows)
+
+
+def train_kernel(task: KernelTask) -> tuple[FloatArray, FloatArray]:
+    """Coefficients (c, Q) and intercept (Q,) of the selected columns alone, trained on the rows that always train."""
+    algebra = task.algebra.fresh()
+    nothing_new = algebra.array(np.zeros((1, 0, len(task.right))))
+    coefficients, intercept = _train(Candidates(task, nothing_new, algebra))
+    return algebra.numpy(coefficients)[0], algebra.numpy(intercept)[0, 0]
+
+
+def _predictions(candidates: Candidates) -> Iterator[tuple[slice, Array]]:
+    """Predictions of some rows after the other."""
+    task = candidates.task
+    if len(task.segments) == 3:
+        coefficients = _train(candidates)
+        for rows in task.folds:
+            yield from _predict(candidates, coefficients, rows)
+    elif not task.landmarks:
+        yield slice(task.segments[1], None), _exact_folds(candidates)
+    elif 2 * max(map(_size, task.folds), default=0) > len(task.base):
+        yield from _large_folds(candidates)
+    else:
+        yield from _small_folds(candidates)
+
+
+def _predict(candidates: Candidates, coefficients: Coefficients, rows: slice) -> Iterator[tuple[slice, Array]]:
+    for piece in _pieces(rows):
+        yield piece, candidates.kernel(EVERY, piece).mT @ coefficients[0] + coefficients[1]
+
+
+def _train(candidates: Candidates) -> Coefficients:
+    """Train on the rows that always train."""
+    if candidates.task.landmarks:
+        features = _Features(candidates)
+        return features.coefficients(*features.moments(slice(0, candidates.task.segments[1])))
+    _, _, coefficients, intercept = _exact(candidates)
+    return coefficients, intercept
+
+
+def _exact(candidates: Candidates) -> tuple[Array, Array, Array, Array]:
+    """Root of C⁻¹, C⁻¹ 1, P y, and the intercept, for the rows that are centres."""
+    task = candidates.task
+    ridges = task.ridge / task.weights[task.centres]
+    diagonal = candidates.xp.broadcast_to(ridges, (candidates.length, len(ridges)))
+    root = candidates.algebra.inverse_root(candidates.kernel, diagonal)
+    solved = root @ (root.mT @ task.right[task.centres])
+    ones, targets = solved[..., :1], solved[..., 1:]
+    intercept = targets.sum(-2, keepdims=True) / ones.sum(-2, keepdims=True)
+    return root, ones, targets - ones * intercept, intercept
+
+
+def _exact_folds(candidates: Candidates) -> Array:
+    """Predictions of all rows that don't always train."""
+    task = candidates.task
+    root, ones, coefficients, _ = _exact(candidates)
+    ones = ones / ones.sum(-2, keepdims=True) ** 0.5
+    first = task.segments[1]
+
+    def block(fold: slice) -> Array:
+        rows = root[:, fold, fold.start :]  # what is left of them is zero
+        return rows @ rows.mT - ones[:, fold] @ ones[:, fold].mT
+
+    def diagonal() -> Array:
+        return candidates.xp.linalg.vecdot(root, root)[:, first:, None] - (ones * ones)[:, first:]
+
+    errors = _solve_folds(candidates, task.folds, block, diagonal, coefficients[:, first:])
+    return task.right[first:, 1:] - errors
+
+
+def _solve_folds(
+    candidates: Candidates,
+    folds: list[slice],
+    block: Callable[[slice], Array],
+    diagonal: Callable[[], Array],
+    right: Array,
+) -> Array:
+    """Solve a system for each fold; where all have a single row, by division."""
+    if all(_size(fold) == 1 for fold in folds):
+        return right / diagonal()
+    first = folds[0].start
+    solutions = [
+        candidates.algebra.solve(block(fold), right[:, fold.start - first : fold.stop - first]) for fold in folds
+    ]
+    return candidates.xp.concatenate(solutions, -2)
+
+
+class _Features:
+    """Nyström's features: linear functions of them are all combinations of the functions centred at landmarks.
+
+    With R Rᵀ the inverse of the landmarks' kernel matrix (plus jitter), they are Rᵀ times the kernel at the
+    landmarks, and a one for the intercept. Their penalty then is the ridge itself, and the matrices to be solved with
+    are better conditioned than with the kernel.
+    """
+
+    def __init__(self, candidates: Candidates) -> None:
+        self.candidates, self.task, self.xp = candidates, candidates.task, candidates.xp
+        algebra, centres = candidates.algebra, np.asarray(self.task.centres)
+        self.root = algebra.inverse_root(
+            lambda rows, columns, out: candidates.kernel(rows, centres[columns], out),
+            algebra.array(np.full((candidates.length, len(centres)), jitter(0, len(centres), algebra.dtype))),
+        )
+        self.penalty = self.xp.diag(algebra.array(np.append(np.full(len(centres), self.task.ridge), 0)))
+        self.roots = self.xp.sqrt(self.task.weights)
+
+    def of(self, rows: slice) -> Array:
+        """Features of some rows (n_candidates, c + 1, n_rows), times the roots of the weights."""
+        values = self.root.mT @ self.candidates.kernel(EVERY, rows)
+        ones = self.xp.ones_like(values[:, :1])
+        return self.xp.concatenate((values, ones), -2) * self.roots[rows]
+
+    def targets(self, rows: slice) -> Array:
+        """Targets of some rows, times the roots of the weights."""
+        return self.task.right[rows, 1:] * self.roots[rows, None]
+
+    def moments(self, rows: slice) -> tuple[Array, Array]:
+        """Weighted inner products of the features, and of features and targets."""
+        gram, cross = 0 * self.penalty, 0 * (self.penalty[:, :1] @ self.task.right[:1, 1:])
+        for piece in _pieces(rows):
+            features = self.of(piece)
+            gram, cross = gram + features @ features.mT, cross + features @ self.targets(piece)
+        return gram, cross
+
+    def coefficients(self, gram: Array, cross: Array) -> Coefficients:
+        """Coefficients of the functions centred at the landmarks, and the intercept."""
+        solution = self.candidates.algebra.solve(gram + self.penalty, cross)
+        return self.root @ solution[:, :-1], solution[:, -1:]
+
+
+def _large_folds(candidates: Candidates) -> Iterator[tuple[slice, Array]]:
+    """Nyström's approximation: the moments of a fold's training rows are those of all rows less its own."""
+    features, task = _Features(candidates), candidates.task
+    always = features.moments(slice(0, task.segments[1]))
+    own = [features.moments(fold) for fold in task.folds]
+    gram, cross = (sum(terms) for terms in zip(always, *own, strict=True))
+    for fold, (fold_gram, fold_cross) in zip(task.folds, own, strict=True):
+        yield from _predict(candidates, features.coefficients(gram - fold_gram, cross - fold_cross), fold)
+
+
+def _small_folds(candidates: Candidates) -> Iterator[tuple[slice, Array]]:
+    """Nyström's approximation from one factorisation.
+
+    With H the matrix that makes predictions of targets, in training with all rows, the errors of fold f without its
+    own rows are those with all rows, solved with 1 - H_ff.
+    """
+    features, task = _Features(candidates), candidates.task
+    gram, cross = features.moments(slice(0, task.segments[-1]))
+    gram = gram + features.penalty
+    root = candidates.algebra.inverse_root(lambda rows, columns, _: gram[:, rows, columns] + 0, 0 * gram[:, 0])
+    for folds in _fold_pieces(task.folds):
+        rows = slice(folds[0].start, folds[-1].stop)
+        scores = root.mT @ features.of(rows)
+        errors = features.targets(rows) - scores.mT @ (root.mT @ cross)
+
+        def block(fold: slice, scores: Array = scores, start: int = rows.start) -> Array:
+            own = scores[..., fold.start - start : fold.stop - start]
+            return candidates.algebra.array(np.eye(_size(fold))) - own.mT @ own
+
+        def diagonal(scores: Array = scores) -> Array:
+            return 1 - (scores * scores).sum(-2)[..., None]
+
+        errors = _solve_folds(candidates, folds, block, diagonal, errors)
+        yield rows, task.right[rows, 1:] - errors / features.roots[rows, None]
+
+
+def _size(rows: slice) -> int:
+    return int(rows.stop - rows.start)
+
+
+def _pieces(rows: slice) -> Iterator[slice]:
+    """Few rows at a time, so that memory stays bounded."""
+    for start in range(rows.start, rows.stop, PIECE_ROWS):
+        yield slice(start, min(start + PIECE_ROWS, rows.stop))
+
+
+def _fold_pieces(folds: list[slice]) -> Iterator[list[slice]]:
+    """Few folds at a time, likewise."""
+    start = 0
+    for end in range(1, len(folds) + 1):
+        if end == len(folds) or folds[end].stop - folds[start].start > PIECE_ROWS:
+            yield folds[start:end]
+            start = end

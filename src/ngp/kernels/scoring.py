@@ -1,0 +1,336 @@
+"""Out-of-fold predictions of one-layer SSFNs, for a chunk of candidates at a time.
+
+A `LayerTask` holds, as plain arrays, all that the candidates of one step share in a block of rows; `score_chunk` adds
+the candidates' own columns and calls the compiled kernel. `score_blocks` does the same where there are so many rows
+that they come in several blocks: nothing but sums is kept from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.kernels import fallback
+from ngp.kernels.fallback import Phase
+from ngp.kernels.layers import Penalties
+
+_kernels: ModuleType
+try:
+    from ngp.kernels import _kernels
+except ImportError:  # not built: no compiler, or a source tree that was never installed
+    _kernels = fallback
+
+__all__ = [
+    "LayerTask",
+    "LinearFit",
+    "LinearState",
+    "gather_columns",
+    "linear_state",
+    "padded_width",
+    "score_blocks",
+    "score_chunk",
+    "segment_moments",
+    "whole_vectors",
+]
+
+# Row lengths of the double arrays that the kernel reads in whole vectors, whatever the instruction set.
+ROW_MULTIPLE = 8
+
+
+def padded_width(n: int, dtype: np.dtype[np.floating]) -> int:
+    """Smallest row length that holds n numbers and is a whole number of vectors.
+
+    Examples
+    --------
+    >>> padded_width(102, np.dtype("float32")) % 4
+    0
+    """
+    lanes = max(1, _kernels.current()[1] // dtype.itemsize)
+    return int(-(-n // lanes) * lanes)
+
+
+def whole_vectors(rows: AnyArray) -> AnyArray:
+    """Rows of whole vectors of this machine, where one with shorter vectors has made them: zeros are appended.
+
+    Examples
+    --------
+    >>> whole_vectors(np.ones((2, 3), np.float32)).shape[1] == padded_width(3, np.dtype("float32"))
+    True
+    """
+    missing = padded_width(rows.shape[-1], rows.dtype) - rows.shape[-1]
+    return np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)]) if missing else rows
+
+
+def gather_columns(
+    X: AnyArray, rows: IntArray, columns: IntArray, mean: FloatArray, scale: FloatArray, bound: float
+) -> FloatArray:
+    """Standardised columns of X, held within a bound, as rows of an array.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_columns)
+        Numbers of any type and memory order.
+    rows, columns : int arrays
+        What to take, in this order.
+    mean, scale : float arrays, one entry per taken column
+        What to take away, and what to divide by.
+    bound : float
+        Largest absolute value of the result.
+
+    Examples
+    --------
+    >>> X = np.array([[1, 2], [3, 8]])
+    >>> gather_columns(X, np.array([1, 0]), np.array([1, 0]), np.array([2.0, 1.0]), np.array([2.0, 1.0]), 2.5)
+    array([[2.5, 0. ], [2. , 0. ]])
+    """
+    out = np.empty((len(columns), len(rows)))
+    if len(rows):  # only what lies between the first and the last row is looked at
+        first = int(rows.min())
+        X, rows = X[first : int(rows.max()) + 1], rows - first
+    compiled = X.dtype in (np.float32, np.float64) and X.dtype.isnative
+    gather = _kernels.gather if compiled else fallback.gather
+    gather(X, np.asarray(rows, np.int64), np.asarray(columns, np.int64), mean, scale, bound, out)
+    return out
+
+
+@dataclass(frozen=True)
+class LinearState:
+    """Ridge regressions of the targets on the selected columns, one for each fold of a round, for a block of rows.
+
+    Shapes for K folds, k selected columns, Q outputs and J rows in fold order.
+
+    Attributes
+    ----------
+    selected : (k, J padded)
+        The columns, zero beyond J.
+    means : (K, k)
+        Their means over each fold's training rows; zeros without intercept.
+    inverse : (K, k, k)
+        Inverse of the ridge normal matrix of the (centred) training rows.
+    residual : (K, Q, J)
+        Weighted residuals on training rows, zero elsewhere.
+    prediction : (K, Q, J)
+        Predictions on all rows.
+    fold_weight : (K,)
+        Sum of the training weights.
+    """
+
+    selected: FloatArray
+    means: FloatArray
+    inverse: FloatArray
+    residual: FloatArray
+    prediction: FloatArray
+    fold_weight: FloatArray
+
+
+def segment_moments(selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray) -> FloatArray:
+    """Weighted second moments of columns (k, J), targets (J, Q) and one, in each segment of the rows.
+
+    Returns
+    -------
+    array of shape (K + 1, k + Q + 1, k + Q + 1)
+        Those of several blocks of rows add up.
+    """
+    design = np.concatenate([selected, targets.T, np.ones((1, len(weights)))])
+    parts = [slice(*bounds) for bounds in pairwise(segments)]
+    return np.array([(design[:, rows] * weights[rows]) @ design[:, rows].T for rows in parts])
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """What `LinearState` holds of all rows, and how to predict any of them.
+
+    Shapes and attributes as there, and:
+
+    Attributes
+    ----------
+    slopes : (K, k, Q)
+        Slopes of the regressions.
+    intercepts : (K, Q)
+        Their intercepts.
+    """
+
+    means: FloatArray
+    inverse: FloatArray
+    fold_weight: FloatArray
+    slopes: FloatArray
+    intercepts: FloatArray
+
+    @classmethod
+    def of(cls, moments: FloatArray, n_columns: int, *, ridge: float, centred: bool) -> LinearFit:
+        """Regress for all folds at once, from `segment_moments`: training sums are total minus fold sums."""
+        inner = moments.sum(axis=0) - moments[1:]
+        fold_weight = inner[:, -1, -1]
+        means = inner[:, :-1, -1] / fold_weight[:, None] if centred else np.zeros(inner.shape[:2])[:, :-1]
+        centred_moments = inner[:, :-1, :-1] - fold_weight[:, None, None] * means[:, :, None] * means[:, None, :]
+        normal = centred_moments[:, :n_columns, :n_columns]
+        if ridge > 0:
+            inverse = np.linalg.inv(normal + ridge * np.eye(n_columns))
+        else:  # columns may repeat each other
+            inverse = np.linalg.pinv(normal, rcond=1e-11, hermitian=True)
+        slopes = inverse @ centred_moments[:, :n_columns, n_columns:]
+        intercepts = means[:, n_columns:] - np.einsum("fk,fkq->fq", means[:, :n_columns], slopes)
+        arrays = means[:, :n_columns], inverse, fold_weight, slopes, intercepts
+        return cls(*(np.ascontiguousarray(values) for values in arrays))
+
+    def state(self, selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray) -> LinearState:
+        """Predictions and residuals of a block of rows; arguments as of `segment_moments`."""
+        prediction = np.einsum("fkq,kj->fqj", self.slopes, selected, optimize=True) + self.intercepts[:, :, None]
+        residual = weights * (targets.T - prediction)
+        for fold in range(len(residual)):
+            residual[fold, :, segments[fold + 1] : segments[fold + 2]] = 0
+        n_columns, n_rows = selected.shape
+        padded = np.zeros((n_columns, -(-n_rows // ROW_MULTIPLE) * ROW_MULTIPLE))
+        padded[:, :n_rows] = selected
+        rows = np.ascontiguousarray(residual), np.ascontiguousarray(prediction)
+        return LinearState(padded, self.means, self.inverse, *rows, self.fold_weight)
+
+
+def linear_state(
+    selected: FloatArray,
+    targets: FloatArray,
+    weights: FloatArray,
+    segments: IntArray,
+    *,
+    ridge: float,
+    centred: bool,
+) -> LinearState:
+    """Regress on the columns `selected` (k, J), where one block holds all rows."""
+    rows = selected, targets, weights, segments
+    return LinearFit.of(segment_moments(*rows), len(selected), ridge=ridge, centred=centred).state(*rows)
+
+
+@dataclass(frozen=True)
+class LayerTask:
+    """What the candidates of one step share in one round, or in a block of its rows.
+
+    Shapes for D draws, J rows in fold order, H hidden units, Q outputs. The width is H, padded.
+
+    Attributes
+    ----------
+    segments : (K + 2,)
+        Bounds of the rows that always train, then of the folds.
+    weights : (J,)
+        Sample weights.
+    targets : (J, Q)
+        Targets, in the precision of the computation.
+    base : (D, J, width) or (n_candidates, D, J, width)
+        Pre-activations from the selected columns, bias included; with the extra axis, complete ones for each candidate.
+    slot_weights : (D, n_slots, width)
+        Random weights that a candidate's first, second, … new column gets; no slots where `base` is complete.
+    linear : LinearState or None
+        State of the linear part; None leaves it out.
+    n_units : int
+        H.
+    penalties : Penalties
+        Penalties, intercept and normalisation.
+    """
+
+    segments: IntArray
+    weights: FloatArray
+    targets: AnyArray
+    base: AnyArray
+    slot_weights: AnyArray
+    linear: LinearState | None
+    n_units: int
+    penalties: Penalties
+
+    def with_base(self, base: AnyArray) -> LayerTask:
+        """Return the task with complete pre-activations for each candidate, so that no slots are left to add."""
+        return replace(self, base=base, slot_weights=self.slot_weights[:, :0])
+
+
+def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
+    """Out-of-fold predictions for some candidates that add equally many columns.
+
+    Parameters
+    ----------
+    task : LayerTask
+        What they share.
+    columns : array of shape (n_candidates, n_new_columns, J)
+        The candidates' new columns, rows in fold order.
+
+    Returns
+    -------
+    array of shape (n_candidates, J, Q)
+        Mean predictions over the draws; zero in rows that always train.
+    """
+    out = np.empty((len(columns), *task.targets.shape), dtype=task.targets.dtype)
+    widened = replace(task, base=whole_vectors(task.base), slot_weights=whole_vectors(task.slot_weights))
+    _call(widened, columns, Phase.ALL, None, out)
+    return out
+
+
+Blocks = Callable[[bool], Iterator[tuple[LayerTask, FloatArray]]]
+
+
+def score_blocks(blocks: Blocks, n_candidates: int) -> Iterator[AnyArray]:
+    """Out-of-fold predictions of some candidates as of `score_chunk`, from rows that come block by block.
+
+    The numbers are the same but for rounding; sums over the blocks, and what is solved from them, are in double.
+
+    Parameters
+    ----------
+    blocks : callable
+        ``blocks(layers)`` goes through the rows from the start: for each block a task and the candidates' columns, as
+        of `score_chunk`. The linear part of all tasks must be of one `LinearFit`. Without `layers`, no use is made
+        of the tasks' `base`.
+    n_candidates : int
+        Number of candidates.
+
+    Yields
+    ------
+    array of shape (n_candidates, rows of the block, Q)
+        The predictions of one block after the other.
+    """
+    nothing, state = np.zeros(0), None
+    for task, columns in blocks(False):
+        state = _kernels.make_state(*_sizes(task, columns)) if state is None else state
+        _call(task, columns, Phase.LINEAR_SUMS, state, nothing)
+    phases = Phase.LINEAR_SOLVE | Phase.LAYER_START | Phase.LAYER_SUMS
+    for task, columns in blocks(True):
+        _call(task, columns, phases, state, nothing)
+        phases = Phase.LAYER_SUMS
+    phases = Phase.LAYER_SOLVE | Phase.PREDICT
+    for task, columns in blocks(True):
+        out = np.empty((n_candidates, *task.targets.shape), dtype=task.targets.dtype)
+        _call(task, columns, phases, state, out)
+        phases = Phase.PREDICT
+        yield out
+
+
+def _sizes(task: LayerTask, columns: FloatArray) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    """Sizes and flags as the kernel wants them."""
+    n_rows, n_outputs = task.targets.shape
+    n_draws, _, width = task.base.shape[-3:]
+    selected = np.zeros((0, 0)) if task.linear is None else task.linear.selected
+    penalties = task.penalties
+    sizes = (
+        n_rows, selected.shape[1], len(task.segments) - 2, n_outputs, selected.shape[0], len(columns),
+        columns.shape[1], n_draws, task.n_units, width, task.slot_weights.shape[1],
+        n_draws * n_rows * width if task.base.ndim == 4 else 0,
+    )  # fmt: skip
+    flags = (
+        penalties.intercept, penalties.intercept, penalties.unit_norm, task.linear is not None,
+        bool(np.any(task.weights != 1)), task.targets.dtype == np.float32,
+    )  # fmt: skip
+    return sizes, flags
+
+
+def _call(task: LayerTask, columns: FloatArray, phases: Phase, state: Any, out: AnyArray) -> None:
+    nothing = np.zeros(0)
+    linear = task.linear or LinearState(np.zeros((0, 0)), nothing, nothing, nothing, nothing, nothing)
+    arrays = (
+        np.ascontiguousarray(task.segments, dtype=np.int64), linear.selected, linear.means, linear.inverse,
+        linear.residual, linear.prediction, task.weights, linear.fold_weight, np.ascontiguousarray(columns),
+        task.base, task.slot_weights, task.targets, out,
+    )  # fmt: skip
+    penalties = task.penalties
+    ridges = penalties.ridge, penalties.linear_ridge, penalties.norm_bound or 0.0
+    _kernels.score(arrays, *_sizes(task, columns), *ridges, int(phases), state)

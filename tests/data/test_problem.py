@@ -1,0 +1,366 @@
+"""Problems: scales that see no validation rows, losses that average to the total."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import accuracy_score, get_scorer, make_scorer, mean_absolute_error
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, cross_val_score
+
+from ngp.data.groups import make_groups
+from ngp.data.losses import LOSSES
+from ngp.data.problem import Problem, make_problem
+from ngp.data.scan import SCAN_COLUMNS
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(3, 2, size=(40, 5))
+Y = X[:, 0] + RNG.normal(size=40)
+
+
+def problem_of(X: Any = X, y: Any = Y, **options: Any) -> Problem:
+    return make_problem(X, y, groups=make_groups(None, X.shape[1]), **options)
+
+
+# --- Columns and their scales
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint8, bool])
+def test_memory_order_and_type_change_no_bit(dtype: Any) -> None:
+    values = RNG.integers(0, 2 if dtype is bool else 200, size=(50, SCAN_COLUMNS + 3)).astype(dtype)
+    plain = problem_of(values.astype(np.float64), np.arange(50.0))
+    some, rows = np.array([4, 0, SCAN_COLUMNS + 1]), np.array([7, 3, 3, 49])
+    for other in (values, np.asfortranarray(values), np.repeat(values, 2, axis=0)[::2]):
+        problem = problem_of(other, np.arange(50.0))
+        for ours, theirs in zip(problem.column_scales, plain.column_scales, strict=True):
+            assert np.array_equal(ours, theirs)
+        assert np.array_equal(problem.columns(some), values[:, some].T)
+        ours, theirs = (p.columns(some, rows) for p in (problem, plain))
+        assert ours.dtype == np.float64
+        assert ours.flags.c_contiguous
+        assert np.array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 49])
+def test_scales_from_blocks_of_rows(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = RNG.normal(size=(50, 6)) + np.array([0, 1e6, 3, 0, 0, 1e3])
+    values[:, 2] = 0.1
+    values[:, 3] += np.arange(50)  # the first block is far from the mean
+    weights = RNG.integers(0, 3, size=50) * 1.0
+    weights[:7] = 0
+    mean, deviation = problem_of(values, np.arange(50.0), sample_weight=weights).column_statistics
+    monkeypatch.setattr("ngp.data.scan.SCAN_ROWS", rows)
+    blocked = problem_of(values, np.arange(50.0), sample_weight=weights).column_statistics
+    np.testing.assert_allclose(blocked[0], mean, rtol=1e-14)
+    np.testing.assert_allclose(blocked[1], deviation, rtol=1e-9)
+    assert blocked[1][2] == 0
+    expected = np.average(values, axis=0, weights=weights)
+    np.testing.assert_allclose(blocked[0], expected, rtol=1e-13)
+    spread = np.sqrt(np.average((values - expected) ** 2, axis=0, weights=weights))
+    np.testing.assert_allclose(blocked[1], np.where(np.arange(6) == 2, 0, spread), rtol=1e-9)
+
+
+def test_columns_are_copies() -> None:
+    X_before, problem = X.copy(), problem_of()
+    problem.columns(np.arange(5))[:] = 0
+    assert np.array_equal(X, X_before)
+
+
+def test_scales_are_weighted_means_and_deviations() -> None:
+    counts = RNG.integers(0, 3, size=40)
+    mean, scale = problem_of(sample_weight=counts, cv=5).column_scales
+    np.testing.assert_allclose(mean, np.repeat(X, counts, axis=0).mean(axis=0))
+    np.testing.assert_allclose(scale, np.repeat(X, counts, axis=0).std(axis=0))
+
+
+def test_scales_survive_a_mean_far_from_zero() -> None:
+    mean, scale = problem_of(1e6 + 1e-3 * X).column_scales
+    np.testing.assert_allclose(mean, 1e6 + 1e-3 * X.mean(axis=0))
+    np.testing.assert_allclose(scale, 1e-3 * X.std(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7.3e8, 1e-300])
+def test_constant_columns_have_scale_one(value: float) -> None:
+    constant = X.copy()
+    constant[:, 2] = value
+    problem = problem_of(constant)
+    assert problem.column_scales[1][2] == 1
+    np.testing.assert_allclose(problem.column_scales[0][2], value, rtol=1e-7)
+    assert not problem.varies[2]
+    assert problem.varies[[0, 1, 3, 4]].all()
+
+
+@pytest.mark.parametrize("cv", [0.25, [(np.arange(30), np.arange(30, 40))], [(np.arange(20), np.arange(20, 40))] * 2])
+def test_scales_never_see_rows_that_only_judge(cv: Any) -> None:
+    problem = problem_of(cv=cv)
+    judges = problem.rounds[0].validation(0)
+    changed = X.copy()
+    changed[judges] = 1e3 * RNG.normal(size=(len(judges), 5))
+    for ours, theirs in zip(problem.column_scales, problem_of(changed, cv=cv).column_scales, strict=True):
+        assert np.array_equal(ours, theirs)
+    train = problem.rounds[0].training(0)
+    np.testing.assert_allclose(problem.column_scales[0], X[train].mean(axis=0))
+
+
+def test_scales_of_an_explicit_validation_set() -> None:
+    problem = problem_of(X[:30], Y[:30], cv=(1e6 * X[30:], Y[30:]))
+    np.testing.assert_allclose(problem.column_scales[0], X[:30].mean(axis=0))
+    np.testing.assert_allclose(problem.column_scales[1], X[:30].std(axis=0))
+
+
+@pytest.mark.parametrize("columns", [[3], [4, 0, 1], []])
+def test_statistics_of_changed_columns_are_those_from_scratch(columns: list[int]) -> None:
+    """To the bit, and NaN where nobody may look is not seen."""
+    options = {"sample_weight": RNG.integers(0, 3, size=40) * 1.0, "cv": 0.25}
+    problem = problem_of(**options)
+    changed = X.copy()
+    changed[:, columns] = 7 + 2 * RNG.normal(size=(40, len(columns)))
+    expected = problem_of(changed, **options)
+    unread = np.where(np.isin(np.arange(5), columns), changed, np.nan)
+    for each in (changed, unread):
+        found = problem.with_changed(np.array(columns, dtype=np.intp), each)
+        np.testing.assert_array_equal(found.column_statistics, expected.column_statistics)
+        assert found.X is each
+    np.testing.assert_array_equal(problem.column_statistics, problem_of(**options).column_statistics)
+
+
+# --- Losses in parts
+
+CVS = [
+    5,
+    0.3,
+    "loo",
+    RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    TimeSeriesSplit(3),
+    ShuffleSplit(2),
+]
+
+
+@pytest.mark.parametrize("cv", CVS, ids=str)
+@pytest.mark.parametrize("loss", LOSSES)
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=5, deadline=None)
+def test_part_losses_average_to_the_total(cv: Any, loss: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, 3, size=40) + 0.5
+    problem = problem_of(y=np.arange(40) % 3, cv=cv, loss=loss, sample_weight=weights)
+    predictions = [rng.normal(size=(2, len(fold.rows), 3)) for fold in problem.rounds]
+    parts = problem.part_losses(iter(predictions))
+    assert parts.shape == (2, len(problem.part_weights))
+    assert problem.part_weights.sum() == pytest.approx(1)
+
+    rows = np.concatenate([fold.rows[fold.segments[1] :] for fold in problem.rounds])
+    judged = [values[:, fold.segments[1] :] for fold, values in zip(problem.rounds, predictions, strict=True)]
+    row_losses = LOSSES[loss](np.concatenate(judged, axis=1), problem.targets[rows])
+    expected = np.average(row_losses, axis=1, weights=weights[rows])
+    np.testing.assert_allclose((parts * problem.part_weights).sum(axis=1), expected)
+
+
+@pytest.mark.parametrize("cv", CVS, ids=str)
+def test_constant_losses_by_hand(cv: Any) -> None:
+    weights = RNG.uniform(0.5, 2, size=40)
+    problem = problem_of(cv=cv, sample_weight=weights)
+    errors, shares = [], []
+    for fold in problem.rounds:
+        for f in range(fold.n_folds):
+            train, test = fold.training(f), fold.validation(f)
+            errors.append((Y[test] - np.average(Y[train], weights=weights[train])) ** 2)
+            shares.append(weights[test])
+    expected = np.average(np.concatenate(errors), weights=np.concatenate(shares))
+    assert problem.constant_losses() @ problem.part_weights == pytest.approx(expected)
+
+
+# --- Rows and targets for estimators
+
+
+@pytest.mark.parametrize(
+    "labels", [["p", "n"], ["c", "a", "b"], [5, -1], [2.0, 0.0, 7.0], [True, False], np.array(["x", "y"], dtype=object)]
+)
+def test_estimators_get_labels_as_they_were_given(labels: Any) -> None:
+    y = np.resize(np.array(labels), 40)
+    problem = problem_of(y=y, task="classification", cv=2)
+    assert problem.y.dtype == y.dtype
+    assert problem.y.tolist() == y.tolist()
+
+
+def test_a_single_output_is_a_vector() -> None:
+    assert np.array_equal(problem_of(y=Y[:, None]).y, Y)
+    both = np.stack([Y, -Y], axis=1)
+    assert np.array_equal(problem_of(y=both).y, both)
+
+
+@pytest.mark.parametrize("cv", CVS, ids=str)
+def test_splits_are_the_folds_without_rows_of_weight_zero(cv: Any) -> None:
+    weights = np.arange(40) % 3 / 2.0
+    problem = problem_of(cv=cv, sample_weight=weights)
+    for fold in problem.rounds:
+        for f, (train, test) in enumerate(problem.splits(fold)):
+            assert train.tolist() == sorted(row for row in fold.training(f) if weights[row])
+            assert test.tolist() == [row for row in fold.validation(f) if weights[row]]
+
+
+@pytest.mark.parametrize(
+    ("weights", "weighted"), [(None, False), (np.ones(40), False), (np.arange(40) % 2, False), (np.full(40, 2.0), True)]
+)
+def test_is_weighted(weights: Any, weighted: bool) -> None:
+    assert problem_of(sample_weight=weights).is_weighted is weighted
+
+
+def test_only_a_few_columns() -> None:
+    problem = problem_of(y=np.arange(40) % 3, sample_weight=RNG.uniform(size=40), scoring="accuracy")
+    small = problem.only(np.array([3, 0, 3]))
+    assert np.array_equal(small.X, X[:, [3, 0, 3]])
+    assert small.groups.n_groups == 3
+    assert all(getattr(small, name) is getattr(problem, name) for name in ("targets", "weights", "rounds", "scoring"))
+
+
+# --- Scorers
+
+
+@pytest.mark.parametrize("cv", [KFold(4), KFold(3, shuffle=True, random_state=0), TimeSeriesSplit(3), 0.25], ids=str)
+@pytest.mark.parametrize(
+    ("y", "scoring", "best"),
+    [
+        (Y, "r2", 1.0),
+        (Y, "neg_mean_squared_error", 0.0),
+        (np.stack([Y, Y**2], axis=1), "r2", 1.0),
+        (np.arange(40) % 2, "roc_auc", 1.0),
+        (np.arange(40) % 3, "accuracy", 1.0),
+        (np.resize(["a", "b", "c"], 40), "neg_log_loss", 0.0),
+        (Y, make_scorer(mean_absolute_error, greater_is_better=False), 0.0),
+        (Y, make_scorer(mean_absolute_error), 1.0),
+        (Y, lambda estimator, X, y: float(len(X)), 1.0),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_constants_are_judged_by_the_scorer(y: Any, scoring: Any, best: float, cv: Any) -> None:
+    problem = problem_of(y=y, scoring=scoring, cv=cv)
+    assert problem.loss == "scoring"
+    dummy = DummyRegressor() if problem.classes is None else DummyClassifier(strategy="prior")
+    splits = [split for fold in problem.rounds for split in problem.splits(fold)]
+    scores = cross_val_score(dummy, X, y, scoring=scoring, cv=splits)
+    np.testing.assert_allclose(problem.constant_losses(), best - scores)
+    assert problem.part_weights.tolist() == [1 / len(splits)] * len(splits)
+
+
+def test_scores_are_weighted() -> None:
+    y, weights = np.arange(40) % 3 // 2, RNG.integers(0, 3, size=40) / 2
+    problem = problem_of(y=y, scoring="accuracy", cv=KFold(4), sample_weight=weights)
+    for loss, (_, test) in zip(problem.constant_losses(), KFold(4).split(X), strict=True):
+        assert loss == pytest.approx(np.average(y[test], weights=weights[test]))
+
+
+def test_constants_are_trained_with_weights() -> None:
+    weights = RNG.integers(0, 3, size=40) / 2
+    problem = problem_of(scoring="neg_mean_squared_error", cv=KFold(4), sample_weight=weights)
+    plain = problem_of(cv=KFold(4), sample_weight=weights)
+    rows = np.array([weights[test].sum() for _, test in KFold(4).split(X)])
+    expected = plain.constant_losses() @ plain.part_weights
+    assert problem.constant_losses() @ (rows / rows.sum()) == pytest.approx(expected)
+
+
+def test_a_scorers_error_is_raised() -> None:
+    with pytest.raises(ValueError, match="pos_label=1 is not a valid label"):
+        problem_of(y=np.resize(["a", "b"], 40), scoring="f1").constant_losses()
+
+
+def test_scorers_are_kept() -> None:
+    scorer = get_scorer("r2")
+    assert problem_of(scoring=scorer).scoring is scorer
+    assert problem_of().scoring is None
+
+
+# --- Putting a problem together
+
+
+def test_explicit_validation_set() -> None:
+    weights = np.full(30, 2.0)
+    problem = problem_of(X[:30], Y[:30], cv=(X[30:], Y[30:, None]), sample_weight=weights)
+    (fold,) = problem.rounds
+    assert problem.n_fit == 30
+    assert fold.training(0).tolist() == list(range(30))
+    assert fold.validation(0).tolist() == list(range(30, 40))
+    assert np.array_equal(problem.X, X)
+    assert np.array_equal(problem.targets[:, 0], Y)
+    assert problem.weights.tolist() == [2.0] * 30 + [1.0] * 10
+
+
+def test_a_pair_of_splits_is_no_validation_set() -> None:
+    halves = (np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))
+    uneven = (np.arange(10), np.arange(10, 40)), (np.arange(10, 40), np.arange(10))
+    for cv in (halves, uneven):
+        (fold,) = problem_of(cv=cv).rounds
+        assert [fold.validation(f).tolist() for f in range(2)] == [test.tolist() for _, test in cv]
+
+
+def test_task_and_attributes() -> None:
+    labels = np.array(["x", "y", "z", "y"] * 10)
+    problem = problem_of(y=labels, loss="hinge")
+    assert problem.classes is not None
+    assert problem.classes.tolist() == ["x", "y", "z"]
+    assert (problem.n_outputs, problem.n_columns, problem.n_fit) == (3, 5, 40)
+    assert problem_of(y=np.arange(40) % 2, task="regression").classes is None
+    assert problem_of(y=np.arange(40) // 2, task="classification").n_outputs == 20
+
+
+def test_the_automatic_loss() -> None:
+    assert problem_of().loss == "squared_error"
+    assert problem_of(y=np.arange(40) % 2).loss == "squared_error"
+    assert problem_of(y=np.arange(40) % 2, classification_loss="hinge").loss == "hinge"
+    assert problem_of(classification_loss="hinge").loss == "squared_error"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"y": np.ones((40, 2)), "task": "classification"},
+            "task='classification' takes one column of classes",
+        ),
+        ({"y": np.array(["a"] * 40)}, "y holds a single value"),
+        (
+            {"loss": "hinge"},
+            "loss='hinge' is for classes, and this is a regression: use loss='squared_error'",
+        ),
+        ({"loss": "cross_entropy"}, "loss='cross_entropy' is for classes"),
+        ({"cv": (X[:, :3], Y)}, "cv=(X, y) of shapes (40, 3) and (40,) doesn't fit X with 5 columns"),
+        ({"cv": (X, Y[:9])}, "cv=(X, y) of shapes (40, 5) and (9,) doesn't fit"),
+        ({"cv": (X, np.ones((40, 2)))}, "their targets in the shape of y"),
+        ({"cv": (X[:0], Y[:0])}, "cv=(X, y) of shapes (0, 5) and (0,) doesn't fit"),
+        ({"y": np.arange(40) % 2, "cv": (X, np.full(40, 7))}, "cv holds classes that y doesn't: [7]."),
+        (
+            {"cv": [(np.arange(20), np.arange(20, 40))], "sample_weight": np.arange(40) >= 20},
+            "sample_weight is zero on all training rows of a fold",
+        ),
+        (
+            {"cv": [(np.arange(20), np.arange(20, 40))], "sample_weight": np.arange(40) < 20},
+            "sample_weight is zero on all validation rows",
+        ),
+        (
+            {"cv": KFold(4), "sample_weight": np.arange(40) >= 10, "scoring": "r2"},
+            "sample_weight is zero on all rows that scoring judges in a fold: use fewer folds or a loss.",
+        ),
+        (
+            {"scoring": "acuracy"},
+            "scoring='acuracy' is unknown: sklearn.metrics.get_scorer_names() lists all names.",
+        ),
+        ({"scoring": 3}, "scoring=3 is no scorer: give a name or a callable, scorer(estimator, X, y)."),
+        ({"scoring": ["r2"]}, "scoring=['r2'] is no scorer"),
+        (
+            {"scoring": accuracy_score},
+            "scoring=accuracy_score is a metric and no scorer: give make_scorer(accuracy_score).",
+        ),
+        (
+            {"scoring": "r2", "loss": "squared_error"},
+            "loss='squared_error' and scoring='r2' exclude one another: give only one of them.",
+        ),
+    ],
+)
+def test_mistakes(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        problem_of(**options)

@@ -1,0 +1,350 @@
+"""Taking back: with made-up losses, where all selections can be compared, and on data with a decoy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path as FilePath
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pursuit_cases import FakeScorer, WithinBudget, make_fake, random_loss, run, weights_loss
+
+from ngp import NeuralGreedyPursuit, floating, pursuit
+from ngp.greedy.floating import Bar
+from ngp.greedy.path import Path, Step, additions, chosen, columns_of
+from ngp.greedy.significance import Chance
+from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, Plateau, RelativeImprovement, StopRule
+from ngp.predictors import SSFN, Kernel
+
+RULES: dict[str, StopRule] = {
+    "number": MaxFeatures(3),
+    "gain": RelativeImprovement(0.05),
+    "any gain": RelativeImprovement(0.0),
+    "either": FirstOf([MaxFeatures(4), RelativeImprovement(0.02)]),
+    "plateau": Plateau(),
+}
+
+
+def columns_after(steps: Sequence[Step]) -> frozenset[int]:
+    return frozenset(columns_of(chosen(steps)).tolist())
+
+
+class Watching:
+    """Keeps what stood after each step, as it was then."""
+
+    def __init__(self) -> None:
+        self.stood: list[list[Step]] = []
+
+    def begin(self) -> None: ...
+
+    def end(self, steps: Sequence[Step], n_new: int) -> bool:
+        for length in range(len(steps) - n_new + 1, len(steps) + 1):
+            self.stood.append([step for step in steps[:length] if step.kept])
+        return False
+
+
+@given(seed=st.integers(0, 10_000), n_columns=st.integers(2, 6), rule=st.sampled_from(list(RULES)))
+@example(seed=168, n_columns=6, rule="plateau")  # kept is less than an exchange of one for several led to
+def test_in_the_end_no_exchange_of_one_for_one_lowers_the_loss(seed: int, n_columns: int, rule: str) -> None:
+    loss = random_loss(seed)
+    path = run(make_fake(n_columns, loss), RULES[rule], floating=True)
+    selected = frozenset(path.columns.tolist())
+    for out, new in product(selected, frozenset(range(n_columns)) - selected):
+        assert loss(selected) <= loss(selected - {out} | {new})
+    if rule == "number" and n_columns >= 3:
+        assert len(selected) == 3
+
+
+@given(seed=st.integers(0, 10_000), n_columns=st.integers(3, 7), n=st.integers(1, 3))
+def test_so_many_features_are_at_least_as_good_as_without(seed: int, n_columns: int, n: int) -> None:
+    scorer = make_fake(n_columns, random_loss(seed))
+    plain, free = (run(scorer, MaxFeatures(n), floating=way) for way in (False, True))
+    assert len(free.columns) == len(plain.columns) == n
+    assert scorer.loss(frozenset(free.columns.tolist())) <= scorer.loss(frozenset(plain.columns.tolist()))
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    sizes=st.lists(st.integers(1, 3), min_size=2, max_size=6),
+    n=st.integers(1, 6),
+    other=st.sampled_from([None, *RULES]),
+)
+@example(seed=1, sizes=[1, 1, 2, 1], n=2, other=None)  # where an exchange of one for one would lead beyond
+@example(seed=0, sizes=[2, 1, 3, 1, 2], n=3, other=None)  # and so does one of one for several
+def test_exchanges_lead_to_no_more_columns_than_allowed(seed: int, sizes: list[int], n: int, other: str | None) -> None:
+    groups = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    rule: StopRule = MaxColumns(n) if other is None else FirstOf([RULES[other], MaxColumns(n)])
+    path = run(make_fake(sum(sizes), random_loss(seed), groups=groups), rule, floating=True)
+    assert len(path.columns) <= n
+    if other is None and path.reason != "no candidate is left":
+        assert path.reason == f"{len(path.columns)} of at most {n} columns are selected"
+
+
+@given(seed=st.integers(0, 10_000), n_columns=st.integers(1, 6), rule=st.sampled_from(list(RULES)))
+def test_steps_say_what_they_do(seed: int, n_columns: int, rule: str) -> None:
+    scorer, watching = make_fake(n_columns, random_loss(seed)), Watching()
+    path = run(scorer, RULES[rule], floating=True, observer=watching)
+    for stood in watching.stood:
+        step, columns = stood[-1], columns_after(stood)
+        assert (step.n_selected, step.n_columns) == (len(columns), len(columns))
+        assert (step.group is None) == (step.action in ("start", "drop"))
+        assert (step.dropped is None) == (step.action in ("start", "add"))
+        if len(stood) > 1:
+            assert step.loss == pytest.approx(scorer.loss(columns))
+            before = columns - {step.group} | ({step.dropped} if step.action == "drop" else set())
+            if before:
+                assert step.before == pytest.approx(scorer.loss(before))
+    drops = [step.dropped for step in path.steps if step.action == "drop" and step.kept]
+    assert len(drops) == len(set(drops))
+    last = [step for step in path.steps if step.kept][-1]
+    assert last.n_selected == len(path.columns)
+    if len(path.columns):
+        assert last.loss == pytest.approx(scorer.loss(frozenset(path.columns.tolist())))
+
+
+def test_what_others_make_useless_is_dropped() -> None:
+    def loss(columns: frozenset[int]) -> float:
+        """Column 0 is worth most by itself, and nothing beside 1 and 2."""
+        parts = len(columns & {1, 2})
+        return (
+            10.0 - max(6.0 if 0 in columns else 0.0, 4.0 * parts) - (0.5 * parts if 0 in columns and parts < 2 else 0)
+        )
+
+    path = run(make_fake(5, loss), RelativeImprovement(0.05), floating=True)
+    assert [(step.action, step.name) for step in path.steps[1:4]] == [("add", "x0"), ("add", "x1"), ("add", "x2")]
+    assert (path.steps[4].action, path.steps[4].name, path.steps[4].dropped) == ("drop", "x0", 0)
+    assert sorted(path.columns) == [1, 2]
+    assert [step.kept for step in path.steps[:5]] == [True, False, True, True, True]
+    assert sorted(run(make_fake(5, loss), RelativeImprovement(0.05)).columns) == [0, 1, 2]
+
+
+def test_a_decoy_is_left_out_for_those_that_it_is_made_of() -> None:
+    def loss(columns: frozenset[int]) -> float:
+        """Column 0 hides 1 to 4: beside it none of them pays."""
+        parts = len(columns & {1, 2, 3, 4})
+        return min(2.0 if 0 in columns else 10.0, 10.0 - 2.4 * parts) + 0.01 * len(columns)
+
+    path = run(make_fake(9, loss), RelativeImprovement(0.1), floating=True)
+    assert sorted(path.columns) == [1, 2, 3, 4]
+    assert [step.action for step in additions(path.steps)] == ["swap", "add", "add", "add"]
+    assert run(make_fake(9, loss), RelativeImprovement(0.1)).columns.tolist() == [0]
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_pursuit_goes_on_from_wherever_it_was_saved(rule: StopRule, seed: int) -> None:
+    saved: list[tuple[Step, ...]] = []
+
+    class Saving:
+        def begin(self) -> None: ...
+
+        def end(self, steps: Sequence[Step], n_new: int) -> bool:
+            assert n_new == len(steps) - len(saved[-1] if saved else ())
+            saved.append(tuple(steps))
+            return False
+
+    scorer = make_fake(7, random_loss(seed))
+    whole = run(scorer, rule, floating=True, observer=Saving())
+    for steps in saved:
+        again = run(scorer, rule, floating=True, made=steps)
+        assert _seen(again) == _seen(whole)
+
+
+def _seen(path: Path) -> list[Any]:
+    return [(step.action, step.group, step.dropped, step.loss, step.kept, step.n_fits) for step in path.steps]
+
+
+@pytest.mark.parametrize("fixed", [[0], [2, 5]])
+@pytest.mark.parametrize("seed", range(5))
+def test_fixed_columns_stay(fixed: list[int], seed: int) -> None:
+    path = run(make_fake(7, random_loss(seed)), MaxFeatures(4), fixed, floating=True)
+    assert path.columns[: len(fixed)].tolist() == fixed
+    assert len(path.columns) == 4
+    assert not {step.dropped for step in path.steps} & set(fixed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_groups_that_share_columns_stay(seed: int) -> None:
+    groups = [[0, 1], [1, 2], [3], [4], [5, 6], [6, 7]]
+    watching = Watching()
+    path = run(make_fake(8, random_loss(seed), groups=groups), MaxFeatures(4), floating=True, observer=watching)
+    selected = [step.group for step in path.kept]
+    union = sorted({column for group in selected if group is not None for column in groups[group]})
+    assert sorted(path.columns) == union
+    for stood in watching.stood:
+        if stood[-1].dropped is not None:
+            others = [group for group in chosen(stood) if group not in (None, stood[-1].group)]
+            columns = {column for group in others if group is not None for column in groups[group]}
+            assert not set(groups[stood[-1].dropped]) & columns
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_nothing_is_exchanged_for_what_costs_more(seed: int) -> None:
+    costs = [1.0, 2.0, 1.0, 5.0, 2.0, 1.0]
+    path = run(make_fake(6, random_loss(seed), costs=costs), MaxFeatures(3), floating=True)
+    plain = run(make_fake(6, random_loss(seed), costs=costs), MaxFeatures(3))
+    spent, before = (sum(costs[step.group or 0] for step in each.kept) for each in (path, plain))
+    assert spent <= before
+
+
+def test_where_the_budget_is_spent_nothing_is_exchanged() -> None:
+    rule = FirstOf([MaxFeatures(1), MaxFits(1)])
+    plain, path = (run(make_fake(6, random_loss(0)), rule, floating=way) for way in (False, True))
+    assert [step.action for step in path.steps] == ["start", "add"]
+    assert path.partial
+    assert path.reason == "the budget of 1 fit is used up; the path is partial"
+    assert plain.columns.tolist() == path.columns.tolist()
+
+
+@given(seed=st.integers(0, 10_000), rule=st.sampled_from(list(RULES)), max_fits=st.integers(1, 80))
+@example(seed=0, rule="any gain", max_fits=24)  # with a step that was taken back before an exchange
+def test_nothing_begins_when_the_budget_is_spent(seed: int, rule: str, max_fits: int) -> None:
+    scorer, budget = make_fake(6, random_loss(seed)), FirstOf([RULES[rule], MaxFits(max_fits)])
+    run(scorer, budget, floating=True, observer=WithinBudget(max_fits))
+
+
+def test_to_look_in_vain_counts() -> None:
+    weights = [3.0, 2.0, 1.0, 0.5]
+    plain, free = (run(make_fake(4, weights_loss(weights)), MaxFeatures(2), floating=way) for way in (False, True))
+    assert free.columns.tolist() == plain.columns.tolist() == [0, 1]
+    extra = sum(step.n_fits for step in free.steps) - sum(step.n_fits for step in plain.steps)
+    # Without each of two, and with both; each for itself and two others, and without it; and once more to leave it out.
+    assert extra >= 3 + 2 * 4
+
+
+def test_losses_that_are_no_numbers_are_never_better() -> None:
+    def loss(columns: frozenset[int]) -> float:
+        return np.nan if {1, 2} <= columns else 5.0 - len(columns) + 0.1 * min(columns, default=0)
+
+    with pytest.warns(UserWarning, match="1 candidates have a loss that is no finite number: they lose"):
+        path = run(make_fake(4, loss), MaxFeatures(2), floating=True)
+    assert np.isfinite(loss(frozenset(path.columns.tolist())))
+
+
+@pytest.mark.parametrize("observe", ["stop", "interrupt"])
+def test_an_exchange_can_be_cut_short(observe: str) -> None:
+    scorer, seen = make_fake(9, _decoy_loss), []
+
+    class Impatient:
+        def begin(self) -> None: ...
+
+        def end(self, steps: Sequence[Step], n_new: int) -> bool:
+            seen.append(n_new)
+            if n_new > 1 and observe == "interrupt":
+                raise KeyboardInterrupt
+            return n_new > 1
+
+    path = run(scorer, RelativeImprovement(0.1), floating=True, observer=Impatient())
+    assert seen[-1] == 4
+    assert path.partial
+    assert sorted(path.columns) == [1, 2, 3, 4]
+    assert ("interrupted" if observe == "interrupt" else "a callback asked") in path.reason
+
+
+def _decoy_loss(columns: frozenset[int]) -> float:
+    parts = len(columns & {1, 2, 3, 4})
+    return min(2.0 if 0 in columns else 10.0, 10.0 - 2.4 * parts) + 0.01 * len(columns)
+
+
+def test_a_bar_is_met_by_gains_that_are_large_enough() -> None:
+    bars = [Bar(0.0), Bar(0.1), Bar(0.0, 0.02, np.array([0.01, 0.02, 0.03, 0.02, 0.015, 0.025]))]
+    for bar in bars:
+        met = np.array([bar.is_met(1.0, 1 - gain) for gain in np.linspace(0, 0.2, 101)])
+        assert not met[0]
+        assert met[-1]
+        assert (np.diff(met.astype(int)) >= 0).all()
+    assert np.isnan(bars[0].chance(1.0, 0.5))
+    assert 0 < bars[2].chance(1.0, 0.97) < 0.5
+
+
+def decoy(seed: int, noise: float = 1.0, n_rows: int = 300) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 15))
+    total = X[:, :4].sum(axis=1)
+    X[:, 4] = total + noise * rng.normal(size=n_rows)
+    return X, total + 0.3 * rng.normal(size=n_rows)
+
+
+WAYS = [{"n_features_to_select": 4}, {"tol": 0.09}, {"stop": "auto"}]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["number", "tol", "auto"])
+@pytest.mark.parametrize("predictor", [SSFN(n_units=30, n_draws=2), Kernel()], ids=["ssfn", "kernel"])
+def test_a_decoy_is_found_out(predictor: Any, way: dict[str, Any]) -> None:
+    X, y = decoy(5000)
+    plain = NeuralGreedyPursuit(predictor, random_state=0, **way).fit(X, y)
+    free = NeuralGreedyPursuit(predictor, random_state=0, floating=True, **way).fit(X, y)
+    assert 4 in plain.order_
+    assert sorted(free.order_) == [0, 1, 2, 3]
+    assert free.support_.nonzero()[0].tolist() == [0, 1, 2, 3]
+    assert (free.feature_importances_[[0, 1, 2, 3]] > 0).all()
+    assert free.feature_importances_[4] == 0
+    fresh_X, fresh_y = decoy(9000)
+    assert free.score(fresh_X, fresh_y) >= plain.score(fresh_X, fresh_y) - 0.01
+
+
+@pytest.mark.parametrize("noise", [0.4, 1.0])
+def test_what_is_drawn_to_see_whether_picks_still_pay_counts(noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = decoy(5001, noise)
+    asked, still_pays = [], Chance.still_pays
+
+    def counting(*arguments: Any) -> float:
+        asked.append(arguments)
+        return still_pays(*arguments)
+
+    monkeypatch.setattr(Chance, "still_pays", counting)
+    totals = []
+    for n_draws in (0, 1000):  # as it is counted; as many as ever are drawn
+        monkeypatch.setattr(pursuit, "OWN_DRAWS", n_draws)
+        asked.clear()
+        path = NeuralGreedyPursuit(SSFN(n_units=30, n_draws=2), random_state=0, floating=True).fit(X, y).path_
+        totals.append(sum(step.n_fits for step in path))
+    assert asked
+    assert totals[1] - totals[0] == 1000 * len(asked)
+
+
+@pytest.mark.parametrize("way", [{"tol": 0.09}, {"stop": "auto"}], ids=["tol", "auto"])
+def test_steps_take_no_longer_than_the_fit(way: dict[str, Any]) -> None:
+    X, y = decoy(5000)
+    begin = perf_counter()
+    path = NeuralGreedyPursuit(SSFN(n_units=30, n_draws=2), random_state=0, floating=True, **way).fit(X, y).path_
+    taken = perf_counter() - begin
+    assert all(step.seconds >= 0 for step in path)
+    assert sum(step.seconds for step in path) <= taken
+
+
+def test_in_an_exchange_too_each_addition_says_how_probable_it_is_by_chance() -> None:
+    X, y = decoy(5001, noise=0.4)  # better than three of those that it is made of
+    path = NeuralGreedyPursuit(SSFN(n_units=30, n_draws=2), random_state=0, floating=True).fit(X, y).path_
+    place = next(number for number, step in enumerate(path) if step.action == "swap" and step.n_ahead > 1)
+    grown = path[place : place + path[place].n_ahead]
+    assert all(step.chance <= 0.01 for step in grown)
+    assert path[place].ahead == grown[-1].loss
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["number", "tol", "auto"])
+def test_a_fit_that_was_killed_goes_on_to_the_same_answer(way: dict[str, Any], tmp_path: FilePath) -> None:
+    X, y = decoy(5001)
+    settings = {"predictor": SSFN(n_units=30, n_draws=2), "random_state": 0, "floating": True, **way}
+    whole = NeuralGreedyPursuit(**settings).fit(X, y)
+    for length in range(1, len(whole.path_)):
+        made = iter(range(length))
+        file = tmp_path / f"{length}.npz"
+        cut = NeuralGreedyPursuit(checkpoint=file, callback=lambda _, made=made: next(made, None) is None, **settings)
+        cut.fit(X, y)
+        again = NeuralGreedyPursuit(checkpoint=file, **settings).fit(X, y)
+        assert _seen(Path(again.path_, "")) == _seen(Path(whole.path_, ""))
+        np.testing.assert_array_equal(again.order_, whole.order_)
+
+
+def test_no_group_of_which_others_need_columns_is_removable() -> None:
+    scorer: FakeScorer = make_fake(4, weights_loss([1, 1, 1, 1]), groups=[[0, 1], [1, 2], [3]])
+    path = run(scorer, MaxFeatures(3))
+    assert floating._removable(scorer.problem, path.steps) == [2]
+    assert floating._droppable(scorer.problem, [*path.steps, replace(path.steps[0], dropped=None)]) == [2]

@@ -1,0 +1,86 @@
+"""What became of steps is what the pursuit did with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pytest
+import report_cases as cases
+
+from ngp._step_formatting import fates, group_names, left_behind, only_additions, step_in_words, taken_back, undone
+from ngp.greedy.path import Step, additions, chosen, finished
+
+
+def steps_of(words: str, taken: Sequence[int] = ()) -> tuple[Step, ...]:
+    """A path such as "+1 +2 -1 3/2", of which some steps were taken back, as a pursuit would mark it."""
+    first = cases.decoy().selector.path_[0]
+    steps = [first]
+    for number, word in enumerate(words.split(), 1):
+        added, _, dropped = word.partition("/") if "/" in word else (word[1:], "", word[1:])
+        action: Literal["add", "drop", "swap"] = "swap" if "/" in word else "add" if word[0] == "+" else "drop"
+        group, gone = (None if action == "drop" else int(added)), (None if action == "add" else int(dropped))
+        steps.append(
+            replace(
+                first,
+                action=action,
+                group=group,
+                dropped=gone,
+                name=f"x{added}",
+                columns=np.array([int(added)]),
+                kept=number not in taken,
+            )
+        )
+    return finished(steps, "").steps
+
+
+@pytest.mark.parametrize("name", list(cases.CASES))
+def test_steps_that_stood_lead_to_the_selection(name: str) -> None:
+    selector = cases.CASES[name]().selector
+    steps = selector.path_
+    back, later = taken_back(steps), undone(steps)
+    stood = [step for number, step in enumerate(steps) if number not in back]
+    assert [group for group in chosen(stood) if group is not None] == selector.order_.tolist()
+    assert {number for number, step in enumerate(steps) if not step.kept} == back | set(later)
+    assert all(steps[number].group == steps[by].dropped and number < by for number, by in later.items())
+    assert only_additions(steps) is (name not in cases.FLOATING)
+    for number, step in enumerate(stood):
+        assert len(chosen(stood[: number + 1])) - 1 + len(selector.fixed_) == step.n_selected
+
+
+@pytest.mark.parametrize(
+    ("words", "taken", "expected"),
+    [
+        ("+1 +2 +3", [3], ["", "", "", "taken back"]),
+        ("+1 +2 -1", [], ["", "dropped in step 3", "", ""]),
+        ("+1 +2 3/1", [], ["", "exchanged in step 3", "", ""]),
+        ("+1 +2 +3 3/1 -3", [3], ["", "exchanged in step 4", "", "taken back",
+                                  "dropped in step 5", ""]),
+        ("+1 +2 -1 +1", [], ["", "dropped in step 3", "", "", ""]),
+        ("+1 +2 -1 +1", [3, 4], ["", "", "", "taken back", "taken back"]),
+        ("+1 +2 3/1 1/2", [], ["", "exchanged in step 3", "exchanged in step 4", "", ""]),
+    ],
+)  # fmt: skip
+def test_fates(words: str, taken: list[int], expected: list[str]) -> None:
+    assert fates(steps_of(words, taken)) == expected
+
+
+def test_what_was_left_behind_is_told_once() -> None:
+    assert left_behind(steps_of("+1 +2 +3", [3])) == ([], ["x3"])
+    assert left_behind(steps_of("+1 +2 +4 3/1 -3 +3 +4", [3, 6, 7])) == (["x1 (for x3)", "x3"], ["x4"])
+    assert left_behind(steps_of("+1 +2 +3 3/1", [3])) == (["x1 (for x3)"], [])  # x3 is selected
+    assert left_behind(steps_of("+1 +2 -1 1/2")) == (["x2 (for x1)"], [])  # x1 came back
+    assert left_behind(steps_of("+1 +2 -1 +1", [4]), str.upper) == (["X1"], [])
+
+
+def test_steps_in_words() -> None:
+    steps = steps_of("+1 +2 3/1 -2")
+    names = group_names(steps)
+    assert names == {1: "x1", 2: "x2", 3: "x3"}
+    words = ["", "add x1", "add x2", "swap x3 in, x1 out", "drop x2"]
+    assert [step_in_words(step, names) for step in steps] == words
+    assert step_in_words(steps[3], names, str.upper) == "swap X3 in, X1 out"
+    assert step_in_words(steps[3], {}) == "swap x3 in, group 1 out"
+    assert [step.name for step in additions(steps)] == ["x3"]
