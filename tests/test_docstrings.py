@@ -31,7 +31,8 @@ LISTED = [
     for name in re.findall(r"^   ([\w.]+)$", block, flags=re.MULTILINE)
 ]
 PACKAGES = [
-    "ngp", "ngp.baselines", "ngp.datasets", "ngp.data.groups", "ngp.paper.metrics", "ngp.predictors", "ngp.report", "ngp.greedy.stopping"
+    "ngp", "ngp.baselines", "ngp.datasets", "ngp.data.groups", "ngp.paper.metrics", "ngp.predictors", "ngp.report",
+    "ngp.greedy.stopping",
 ]  # fmt: skip
 UNLISTED = {
     "ngp.__version__": "a text, of which there is nothing more to say",

@@ -12,23 +12,12 @@ __all__ = ["fates", "group_names", "left_behind", "only_additions", "step_in_wor
 
 
 def only_additions(steps: Sequence[Step]) -> bool:
-    """Whether no step drops or exchanges anything, so that only the end of the path can be taken back.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        The start, and all others.
-    """
+    """Whether no step drops or exchanges anything, so that only the end of the path can be taken back."""
     return all(step.dropped is None for step in steps)
 
 
 def group_names(steps: Sequence[Step]) -> dict[int, str]:
-    """Names of all groups that some steps add, by their numbers.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-    """
+    """Names of all groups that some steps add, by their numbers."""
     return {step.group: step.name for step in steps if step.group is not None}
 
 
@@ -37,11 +26,6 @@ def undone(steps: Sequence[Step]) -> dict[int, int]:
 
     A step that isn't kept has been undone in this way, or else was taken back. From the end on, each drop finds the
     last addition of its group that isn't accounted for.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        All steps of a pursuit that has ended.
     """
     found: dict[int, int] = {}
     drops: dict[int, int] = {}  # groups whose addition is still to be found, and the step that drops them
@@ -57,42 +41,20 @@ def undone(steps: Sequence[Step]) -> dict[int, int]:
 
 
 def taken_back(steps: Sequence[Step]) -> set[int]:
-    """Numbers of the steps that the rule took back when it stopped.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        All steps of a pursuit that has ended.
-    """
+    """Numbers of the steps that the rule took back when it stopped."""
     later = undone(steps)
     return {number for number, step in enumerate(steps) if not step.kept and number not in later}
 
 
 def fates(steps: Sequence[Step]) -> list[str]:
-    """What became of each step: nothing where it stands, else that it was taken back, or the step that undid it.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        All steps of a pursuit that has ended.
-    """
+    """What became of each step: nothing where it stands, else that it was taken back, or the step that undid it."""
     later, words = undone(steps), {"drop": "dropped", "swap": "exchanged"}
     told = {number: f"{words[steps[by].action]} in step {by}" for number, by in later.items()}
     return ["" if step.kept else told.get(number, "taken back") for number, step in enumerate(steps)]
 
 
 def step_in_words(step: Step, names: Mapping[int, str], shown: Callable[[str], str] = str) -> str:
-    """What a step did, in the imperative; of an exchange what came in and what went out. Nothing for the start.
-
-    Parameters
-    ----------
-    step : Step
-        The step.
-    names : mapping
-        Of the groups that may have been dropped, by their numbers, which are told of those that aren't among them.
-    shown : callable
-        How a name is written.
-    """
+    """What a step did, in the imperative; of an exchange what came in and what went out. Nothing for the start."""
     if step.action == "start":
         return ""
     if step.action != "swap":
@@ -105,13 +67,6 @@ def left_behind(steps: Sequence[Step], shown: Callable[[str], str] = str) -> tup
     """Names of what was in for a while and then dropped or exchanged, and of what was only tried and taken back.
 
     What is selected in the end is in neither list, and nothing is in both.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        All steps of a pursuit that has ended.
-    shown : callable
-        How a name is written.
     """
     selected = {step.group for step in steps if step.kept}
     dropped, tried = {}, {}

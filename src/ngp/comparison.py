@@ -147,13 +147,7 @@ def compare(
 
 
 def summarise(folds: DataFrame) -> DataFrame:
-    """Make the table with a row per method from the one with a row per method and fold.
-
-    Parameters
-    ----------
-    folds : pandas DataFrame
-        What `ngp.compare` returns with ``per_fold=True``.
-    """
+    """Make the table with a row per method from the one with a row per method and fold."""
     from pandas import DataFrame
 
     scores = [column for column in folds.columns if column not in FACTS]
@@ -196,15 +190,7 @@ class AllFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
     """No selection: what the others are held against."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Look how many features there are.
-
-        Parameters
-        ----------
-        X : array or data frame of shape (n_samples, n_features)
-            Anything.
-        y : object
-            Not used.
-        """
+        """Look how many features there are."""
         self.n_features_in_ = X.shape[1]
         return self
 

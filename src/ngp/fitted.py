@@ -87,18 +87,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         return tags
 
     def predict(self, X: npt.ArrayLike) -> AnyArray:
-        """Predict from the selected columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_outputs)
-            Values, or classes.
-        """
+        """Predict from the selected columns."""
         coded = self._predict_coded(X)
         if self.task_ == "classification":
             return labels(coded, self.classes_)
@@ -106,37 +95,11 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
 
     @available_if(_is_classification)
     def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
-        """Estimate the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
+        """Estimate the probability of each class."""
         return probabilities(self._predict_coded(X))
 
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
-        """Judge the predictions.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-        y : array-like
-            The truth.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-            Accuracy of the predicted classes, or R² of the predicted values.
-        """
+        """Judge the predictions."""
         check_is_fitted(self)
         metric = accuracy_score if self.task_ == "classification" else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
@@ -151,83 +114,33 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         held_out: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         image_shape: Sequence[int] | None = None,
     ) -> None:
-        """Write a report as one HTML file (see `ngp.report.write_report`).
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        X, y : array-like
-            What was given to `fit`.
-        target : str
-            What y is called.
-        held_out : pair of X and y, optional
-            Rows that `fit` never saw, on which the report then judges the predictor.
-        image_shape : (rows, cols) or (rows, cols, channels), optional
-            Where the features are the pixels of an image, in C order.
-        """
+        """Write a report as one HTML file (see `ngp.report.write_report`)."""
         from ngp.report import write_report
         from ngp.report.result import Result
 
         write_report(Result.of(self, X, y, target=target, held_out=held_out, image_shape=image_shape), path)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted selector to a file, without pickle (see `ngp.persistence.save`).
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        """
+        """Write the fitted selector to a file, without pickle (see `ngp.persistence.save`)."""
         from ngp.persistence import save
 
         save(cast(Any, self), path, stacklevel=3)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a fitted selector from a file that `save` has written (see `ngp.persistence.load`).
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-
-        Returns
-        -------
-        NeuralGreedyPursuit
-            A selector that predicts as the saved one does.
-        """
+        """Read a fitted selector from a file that `save` has written (see `ngp.persistence.load`)."""
         from ngp.persistence import load
 
         return cast(Self, load(path))
 
     def export_onnx(self, path: str | PathLike[str], *, dtype: Literal["float32", "float64"] = "float64") -> None:
-        """Write the predictor as an ONNX graph (see `ngp.persistence.export_onnx`).
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        dtype : {"float32", "float64"}
-            Type of the graph's input and of the numbers that it returns.
-        """
+        """Write the predictor as an ONNX graph (see `ngp.persistence.export_onnx`)."""
         from ngp.persistence import export_onnx
 
         export_onnx(cast(Any, self), path, dtype=dtype)
 
     def plot_path(self, *, ax: Any = None) -> Any:
-        """Plot the validation loss against the number of selected features (see `ngp.report.plot_path`).
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; a new figure if not given.
-
-        Returns
-        -------
-        matplotlib Axes
-            What was drawn on.
-        """
+        """Plot the validation loss against the number of selected features (see `ngp.report.plot_path`)."""
         from ngp.report import plot_path
 
         return plot_path(self, ax=ax)

@@ -10,15 +10,7 @@ __all__ = ["markdown_table", "write_whole"]
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write beside, then rename: nothing half-written ever replaces something whole.
-
-    Parameters
-    ----------
-    path : Path
-        The file; its folder exists.
-    content : bytes
-        All of it.
-    """
+    """Write beside, then rename: nothing half-written ever replaces something whole."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
@@ -31,22 +23,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format a Markdown table that reads well in a terminal too.
-
-    Parameters
-    ----------
-    header : sequence of str
-        Names of the columns.
-    rows : sequence of sequences of str
-        The cells.
-
-    Examples
-    --------
-    >>> print(markdown_table(["law", "features"], [["Ohm", "2"]]))
-    | law | features |
-    | --- | -------- |
-    | Ohm | 2        |
-    """
+    """Format a Markdown table that reads well in a terminal too."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = [header, ["-" * width for width in widths], *rows]
     return "\n".join(

@@ -41,33 +41,15 @@ __all__ = ["Prepared", "prepare", "stop_rule"]
 
 
 class Prepared(NamedTuple):
-    """What a selector is to work on.
+    """What a selector is to work on."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The data and the candidates.
-    predictor : Predictor
-        What is retrained.
-    fixed : int array
-        Columns of the problem that are selected from the start.
-    seed : int
-        Of folds and random layers.
-    """
-
-    problem: Problem
-    predictor: Predictor
-    fixed: IntArray
-    seed: int
+    problem: Problem  # the data and the candidates
+    predictor: Predictor  # what is retrained
+    fixed: IntArray  # columns of the problem that are selected from the start
+    seed: int  # of folds and random layers
 
     def bind(self, selector: NeuralGreedyPursuit) -> Scorer | ScheduledScorer:
-        """The predictor, ready to score.
-
-        Parameters
-        ----------
-        selector : NeuralGreedyPursuit
-            Says where and in which precision.
-        """
+        """The predictor, ready to score."""
         if not isinstance(self.predictor, Committee | Schedule):  # which look after their members by themselves
             check_loss(self.predictor, self.problem)
         return self.predictor.bind(
@@ -79,13 +61,7 @@ class Prepared(NamedTuple):
         )
 
     def search(self, selector: NeuralGreedyPursuit) -> Search:
-        """What finds the best candidate of a step.
-
-        Parameters
-        ----------
-        selector : NeuralGreedyPursuit
-            Says how, where and in which precision.
-        """
+        """What finds the best candidate of a step."""
         return Search(
             self.problem,
             self.bind(selector),
@@ -96,15 +72,7 @@ class Prepared(NamedTuple):
         )
 
     def chance(self, selector: NeuralGreedyPursuit, rule: StopRule) -> Chance | None:
-        """What says how much a step gains by chance, if a rule asks for it.
-
-        Parameters
-        ----------
-        selector : NeuralGreedyPursuit
-            Says how, where and in which precision.
-        rule : StopRule
-            Says when to stop.
-        """
+        """What says how much a step gains by chance, if a rule asks for it."""
         level = chance_level(rule)
         if level is None:
             return None
@@ -119,17 +87,7 @@ def prepare(
     cv_groups: npt.ArrayLike | None,
     seed: int | None = None,
 ) -> Prepared:
-    """Check what `fit` is given, and make a problem of it; whether columns vary is not yet asked.
-
-    Parameters
-    ----------
-    selector : NeuralGreedyPursuit
-        What is fitted; it learns its features, its ``groups_`` and its ``fixed_`` columns.
-    X, y, sample_weight, cv_groups : array-like
-        As given to `fit`.
-    seed : int, optional
-        Instead of the selector's ``random_state``.
-    """
+    """Check what `fit` is given, and make a problem of it; whether columns vary is not yet asked."""
     if isinstance(selector.stop, type):
         name = selector.stop.__name__
         raise TypeError(f"stop={name} is a class: give an object, made with {name}(…).")
@@ -168,17 +126,7 @@ def prepare(
 
 
 def stop_rule(selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray) -> StopRule:
-    """What the parameters of a selector say about the end of a pursuit.
-
-    Parameters
-    ----------
-    selector : NeuralGreedyPursuit
-        After `prepare`.
-    problem : Problem
-        The data and the candidates.
-    fixed : int array
-        Columns that are selected from the start.
-    """
+    """What the parameters of a selector say about the end of a pursuit."""
     number, n_fixed = selector.n_features_to_select, len(selector.fixed_)
     limits: list[StopRule] = []
     if isinstance(number, Integral):

@@ -64,10 +64,10 @@ class NeuralGreedyPursuit(FittedSelector):
         The paper's threshold: stop when a step lowers the loss by less than this share of the new loss, and take
         that step back.
     stop : {"auto", "plateau"}, StopRule or None, default=None
-        A rule of `ngp.greedy.stopping` instead of `tol`. ``"auto"``, which is also what None means if neither a number nor
-        `tol` is given, stops when steps gain no more than the best of so many candidates may gain by chance; to see
-        that takes several times as long as the steps themselves (see `ngp.greedy.significance`). ``"plateau"`` goes on until the
-        loss has not improved for three steps, then keeps the smallest selection within a standard error of the best.
+        A rule of `ngp.greedy.stopping` instead of `tol`. ``"auto"``, which is also what None means if neither a number
+        nor `tol` is given, stops when steps gain no more than the best of as many useless candidates may gain by
+        chance; this takes several times as long as the steps themselves. ``"plateau"`` goes on until the loss has not
+        improved for three steps, then keeps the smallest selection within a standard error of the best.
     groups : None, labels, list of lists, mapping or Groups, default=None
         Columns that enter together (see `ngp.data.groups.make_groups`); category columns of a data frame always do.
     group_costs : array-like or None, default=None

@@ -24,59 +24,21 @@ __all__ = ["Trial", "Workplace", "run_fold"]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What all methods of a comparison have in common.
+    """What all methods of a comparison have in common."""
 
-    Attributes
-    ----------
-    X : array or data frame
-        All rows and columns.
-    y : array
-        Targets of all rows.
-    names : list of str or None
-        Names of the columns.
-    n_features : int
-        Number of columns.
-    folds : list of pairs of int arrays
-        Rows that train, and rows that judge.
-    classes : bool
-        Whether y holds classes.
-    scoring : str
-        Name of the scorer.
-    scorer : callable
-        A scikit-learn scorer, ``scorer(estimator, X, y)``.
-    predictors : dict
-        What is trained on the selected columns: estimators by label; ``"own"`` is what the method itself has.
-    """
-
-    X: Any
-    y: AnyArray
-    names: list[str] | None
-    n_features: int
-    folds: list[tuple[IntArray, IntArray]]
-    classes: bool
-    scoring: str
-    scorer: Callable[..., float]
-    predictors: dict[str, Any]
+    X: Any  # all rows and columns
+    y: AnyArray  # targets of all rows
+    names: list[str] | None  # names of the columns
+    n_features: int  # number of columns
+    folds: list[tuple[IntArray, IntArray]]  # rows that train, and rows that judge
+    classes: bool  # whether y holds classes
+    scoring: str  # name of the scorer
+    scorer: Callable[..., float]  # A scikit-learn scorer, ``scorer(estimator, X, y)``
+    predictors: dict[str, Any]  # what is trained on the selected columns: estimators by label
 
 
 def run_fold(trial: Trial, selector: Any, fold: int) -> dict[str, Any]:
-    """Let a method select on the training rows of a fold, and judge the selection on the others.
-
-    Parameters
-    ----------
-    trial : Trial
-        The data.
-    selector : scikit-learn selector
-        The method; a clone of it is fitted.
-    fold : int
-        Which fold.
-
-    Returns
-    -------
-    dict
-        ``status``, ``warnings``; where the selection succeeded ``n_selected``, ``selected``, ``seconds``, and the
-        scores by the labels of the predictors.
-    """
+    """Let a method select on the training rows of a fold, and judge the selection on the others."""
     row: dict[str, Any] = {"status": "ok"}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -89,25 +51,13 @@ def run_fold(trial: Trial, selector: Any, fold: int) -> dict[str, Any]:
 
 
 def first_line(error: Any) -> str:
-    """Type and first line of the message of an error or a warning.
-
-    Examples
-    --------
-    >>> first_line(ValueError("It is wrong."))
-    'ValueError: It is wrong.'
-    """
+    """Type and first line of the message of an error or a warning."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def distinct(messages: Iterable[str]) -> list[str]:
-    """Messages that differ in more than their numbers.
-
-    Examples
-    --------
-    >>> distinct(["The gap is 1.5e-3.", "No columns.", "The gap is 2."])
-    ['The gap is 1.5e-3.', 'No columns.']
-    """
+    """Messages that differ in more than their numbers."""
     found: dict[str, str] = {}
     for message in messages:
         found.setdefault(re.sub(r"\d[\d.,e+-]*", "", message), message)
@@ -167,13 +117,7 @@ def _imported() -> bool:
 
 
 class Workplace:
-    """Where folds are run: in this process, or, where there is a limit, in another one that can be killed.
-
-    Parameters
-    ----------
-    max_time : float or None
-        Seconds for all folds of a method together.
-    """
+    """Where folds are run: in this process, or, where there is a limit, in another one that can be killed."""
 
     def __init__(self, max_time: float | None) -> None:
         self._max_time = max_time
@@ -192,13 +136,7 @@ class Workplace:
         self._end: str | None = None  # why the method was ended, and gets no further fold
 
     def run(self, trial: Trial, selector: Any, fold: int) -> dict[str, Any]:
-        """Run a fold within what is left of the method's time (see `run_fold`).
-
-        Parameters
-        ----------
-        trial, selector, fold
-            As in `run_fold`.
-        """
+        """Run a fold within what is left of the method's time (see `run_fold`)."""
         if self._max_time is None:
             return run_fold(trial, selector, fold)
         if self._end is not None:

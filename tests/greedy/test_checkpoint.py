@@ -207,7 +207,8 @@ def test_steps_come_back_as_they_were() -> None:
 
 def test_descriptions_are_the_same_in_another_process() -> None:
     code = (
-        "from ngp.greedy.checkpoint import described; from ngp.predictors import *; from sklearn.linear_model import Ridge\n"
+        "from ngp.greedy.checkpoint import described; from ngp.predictors import *\n"
+        "from sklearn.linear_model import Ridge\n"
         "print(described([SSFN(), Ridge(alpha=2), len, object(), lambda x: x in {'a', 'b', 'c'}, lambda: lambda x: x]))"
     )
     texts = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout for _ in range(2)}

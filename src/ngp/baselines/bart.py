@@ -124,33 +124,6 @@ class BARTEstimator(PredictorEstimator):
     """Bayesian additive regression trees as `BART` grows them, to predict values or classes.
 
     Predictions, and probabilities of classes, are means over the sweeps after the burn-in.
-
-    Parameters
-    ----------
-    task : {"auto", "regression", "classification"}, default="auto"
-        What y is.
-    n_trees : int, default=50
-        Trees per sweep and output.
-    n_sweeps : int, default=40
-        Sweeps, those of the burn-in among them.
-    n_burn_in : int, default=15
-        The first so many sweeps, which don't count.
-    random_state : int, RandomState or None, default=None
-        Seed of the trees.
-
-    Attributes
-    ----------
-    task_ : str
-        "regression" or "classification".
-    classes_ : array
-        The classes, for classification.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(100, 2))
-    >>> BARTEstimator(n_sweeps=10, n_burn_in=5, random_state=0).fit(X, X[:, 1] ** 2).predict(X).shape
-    (100,)
     """
 
     def __init__(
@@ -169,15 +142,7 @@ class BARTEstimator(PredictorEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        """
+        """Grow the trees."""
         X, y = validate_data(self, X, y, multi_output=True, dtype=np.float64)
         _check_settings(self.n_sweeps, self.n_burn_in, len(X))
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)

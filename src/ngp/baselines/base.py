@@ -31,30 +31,14 @@ ROUNDING = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What a method learns from.
+    """What a method learns from."""
 
-    Attributes
-    ----------
-    X : float array of shape (n_samples, n_columns)
-        The columns that vary, categories as one column of 0 and 1 each.
-    targets : float array of shape (n_samples, n_outputs)
-        Numbers; 0 and 1 for two classes, one column per class for more.
-    classes : array or None
-        The classes; None for regression.
-    origin : int array of shape (n_columns,)
-        The feature that each column stands for.
-    n_features : int
-        Number of features, constant ones among them.
-    seed : int
-        For everything random.
-    """
-
-    X: FloatArray
-    targets: FloatArray
-    classes: AnyArray | None
-    origin: IntArray
-    n_features: int
-    seed: int
+    X: FloatArray  # the columns that vary, categories as one column of 0 and 1 each
+    targets: FloatArray  # numbers; 0 and 1 for two classes, one column per class for more
+    classes: AnyArray | None  # the classes; None for regression
+    origin: IntArray  # the feature that each column stands for
+    n_features: int  # number of features, constant ones among them
+    seed: int  # for everything random
 
     @property
     def y(self) -> AnyArray:
@@ -82,27 +66,13 @@ class TrainingData:
 
 
 def require(package: str, what: str) -> None:
-    """Say how to install a package if something needs it and it isn't there.
-
-    Parameters
-    ----------
-    package : str
-        Its import name.
-    what : str
-        What needs it, as the subject of the sentence.
-    """
+    """Say how to install a package if something needs it and it isn't there."""
     if find_spec(package) is None:
         raise ImportError(f"{what} needs {package}: install it with pip install 'neural-greedy-pursuit[baselines]'.")
 
 
 def normalised(importances: npt.ArrayLike) -> FloatArray:
-    """Importances that sum to one; all zeros stay as they are.
-
-    Examples
-    --------
-    >>> normalised([1, 0, 3])
-    array([0.25, 0.  , 0.75])
-    """
+    """Importances that sum to one; all zeros stay as they are."""
     given = np.asarray(importances, dtype=np.float64)
     # A power of two changes no digit, and keeps the sum from overflow.
     values: FloatArray = np.ldexp(given, -np.frexp(given.max())[1])
@@ -111,13 +81,7 @@ def normalised(importances: npt.ArrayLike) -> FloatArray:
 
 
 def best_features(importances: FloatArray, number: int) -> BoolArray:
-    """Mask of the largest importances; of equal ones the first count, and zeros never.
-
-    Examples
-    --------
-    >>> best_features(np.array([0.2, 0.5, 0.0, 0.3]), 2)
-    array([False,  True, False,  True])
-    """
+    """Mask of the largest importances; of equal ones the first count, and zeros never."""
     mask = np.zeros(len(importances), dtype=bool)
     mask[np.argsort(-importances, kind="stable")[:number]] = True
     mask &= importances > 0
@@ -146,31 +110,12 @@ class Baseline(TableSelector):
         """Importance of each column of ``data.X``, none negative, on any scale."""
 
     def own_estimator(self) -> Any:
-        """Make an estimator of the method's own kind, to be trained on the columns that `fit` has selected.
-
-        Returns
-        -------
-        scikit-learn estimator or None
-            None where the method has no predictor, such as the correlation.
-        """
+        """Make an estimator of the method's own kind, to be trained on the columns that `fit` has selected."""
         return None
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Rate all features and choose some.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers; a pandas or polars data frame may hold category columns too.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-
-        Returns
-        -------
-        Baseline
-            The selector itself, fitted.
-        """
+        """Rate all features and choose some."""
         data = self._training_data(X, y)
         number = self._number_to_select(data)
         by_column = self._column_importances(data)

@@ -32,29 +32,7 @@ FOLDS = 5
 
 
 def downstream_estimator(name: str, task: str, *, n_jobs: int | None = None, random_state: int | None = None) -> Any:
-    """Make one of the estimators that judge selections.
-
-    Parameters
-    ----------
-    name : {"ridge", "random-forest", "ssfn"}
-        Ridge regression (a ridge classifier for classes) on standardised columns, its penalty chosen by exact
-        leave-one-out; a random forest of 100 trees; or the network that is NGP's default.
-    task : {"regression", "classification"}
-        What y is.
-    n_jobs : int or None
-        Trees that grow in parallel.
-    random_state : int or None
-        Seed.
-
-    Returns
-    -------
-    scikit-learn estimator
-
-    Examples
-    --------
-    >>> downstream_estimator("random-forest", "regression", random_state=0)
-    RandomForestRegressor(random_state=0)
-    """
+    """Make one of the estimators that judge selections."""
     classes = task == "classification"
     if name == "ridge":
         return make_pipeline(StandardScaler(), (RidgeClassifierCV if classes else RidgeCV)(alphas=PENALTIES))
@@ -74,33 +52,7 @@ def _predicts_classes(estimator: PredictorEstimator) -> bool:
 
 
 class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
-    """A predictor of `ngp.predictors`, trained on all columns of X.
-
-    Parameters
-    ----------
-    predictor : object, default="ssfn"
-        As in `ngp.NeuralGreedyPursuit`.
-    task : {"auto", "regression", "classification"}, default="auto"
-        What y is.
-    random_state : int, RandomState or None, default=None
-        Seed of folds and weights.
-
-    Attributes
-    ----------
-    predictor_ : FittedPredictor
-        The trained predictor.
-    task_ : str
-        "regression" or "classification".
-    classes_ : array
-        The classes, for classification.
-
-    Examples
-    --------
-    >>> from ngp.datasets import make_ohm
-    >>> X, y, truth = make_ohm(300, random_state=0)
-    >>> PredictorEstimator(random_state=0).fit(X[:200], y[:200]).predict(X[200:]).shape
-    (100,)
-    """
+    """A predictor of `ngp.predictors`, trained on all columns of X."""
 
     def __init__(
         self,
@@ -114,15 +66,7 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train on all columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        """
+        """Train on all columns."""
         X, y = validate_data(self, X, y, multi_output=True, ensure_min_samples=2)
         if self.task == "classification" and y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
@@ -153,13 +97,7 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
         return coded
 
     def predict(self, X: Any) -> AnyArray:
-        """Predict values or classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers.
-        """
+        """Predict values or classes."""
         coded = self._predict_coded(X)
         if self.task_ == "regression":
             return coded[:, 0] if self._single_output else coded
@@ -167,25 +105,11 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
 
     @available_if(_predicts_classes)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Class probabilities, of shape (n_samples, n_classes).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers.
-        """
+        """Class probabilities, of shape (n_samples, n_classes)."""
         return probabilities(self._predict_coded(X))
 
     def score(self, X: Any, y: Any) -> float:
-        """Accuracy of the predicted classes, or R² of the predicted values.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers.
-        y : array-like
-            The truth.
-        """
+        """Accuracy of the predicted classes, or R² of the predicted values."""
         predictions = self.predict(X)
         return float((accuracy_score if self.task_ == "classification" else r2_score)(y, predictions))
 

@@ -32,44 +32,22 @@ PATIENCE = 3
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a set of features is worth, and each of them in it.
+    """What a set of features is worth, and each of them in it."""
 
-    Attributes
-    ----------
-    parts : float array
-        Validation loss of the set in each part of the validation.
-    without : float array, one entry per feature
-        Validation loss without the feature.
-    """
-
-    parts: FloatArray
-    without: FloatArray
+    parts: FloatArray  # validation loss of the set in each part of the validation
+    without: FloatArray  # validation loss without the feature
 
 
 @dataclass(frozen=True)
 class EliminationStep:
-    """One step of an elimination.
+    """One step of an elimination."""
 
-    Attributes
-    ----------
-    features : int array
-        The features that are in.
-    loss, standard_error : float
-        Validation loss with these, and its standard error.
-    removed : int array
-        Which of them leave in this step, the least useful first.
-    rises : float array
-        By how much the loss rises without each of those, alone.
-    seconds : float
-        Duration of the step.
-    """
-
-    features: IntArray
-    loss: float
-    standard_error: float
-    removed: IntArray
-    rises: FloatArray
-    seconds: float
+    features: IntArray  # the features that are in
+    loss: float  # validation loss with these, and its standard error
+    standard_error: float  # validation loss with these, and its standard error
+    removed: IntArray  # which of them leave in this step, the least useful first
+    rises: FloatArray  # by how much the loss rises without each of those, alone
+    seconds: float  # duration of the step
 
 
 class Elimination(SelfChoosing):

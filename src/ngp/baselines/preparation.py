@@ -37,17 +37,6 @@ def held_out_rows(data: TrainingData, share: float, what: str, *, least: int) ->
     """Rows to train on and rows held out, chosen at random, from each class its share.
 
     Of classes too rare for that, some are held out by chance, but one is always left to train on.
-
-    Parameters
-    ----------
-    data : TrainingData
-        With the seed.
-    share : float
-        Of the samples, to be held out.
-    what : str
-        The method, for the error message.
-    least : int
-        How many held-out samples it needs.
     """
     rows, labels = np.arange(len(data.X)), None if data.classes is None else data.y
     split = partial(train_test_split, rows, test_size=share, random_state=data.seed)
@@ -67,13 +56,7 @@ def held_out_rows(data: TrainingData, share: float, what: str, *, least: int) ->
 
 
 def strongest_columns(values: FloatArray | IntArray, origin: IntArray) -> BoolArray:
-    """Mask of each feature's largest column, for importances that don't add up over the columns of a category.
-
-    Examples
-    --------
-    >>> strongest_columns(np.array([3, 1, 2]), np.array([0, 1, 1]))
-    array([ True, False,  True])
-    """
+    """Mask of each feature's largest column, for importances that don't add up over the columns of a category."""
     order = np.argsort(-values, kind="stable")
     _, first = np.unique(origin[order], return_index=True)
     mask = np.zeros(len(values), dtype=bool)

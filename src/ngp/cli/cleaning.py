@@ -20,32 +20,14 @@ LARGEST = 1e100
 
 
 def typed(source: str, frame: DataFrame) -> DataFrame:
-    """Give every candidate column a plain type: numbers, booleans or a category.
-
-    Parameters
-    ----------
-    source : str
-        Where the table came from, for messages.
-    frame : pandas DataFrame
-        Candidate columns, as read.
-    """
+    """Give every candidate column a plain type: numbers, booleans or a category."""
     frame = plain(source, frame, lambda names: f", or leave out what can't be: {drop_options(names)}")
     _refuse_many_levels(source, frame, categories(frame))
     return frame
 
 
 def plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> DataFrame:
-    """Numbers as numpy numbers, text as categories; refuse anything else.
-
-    Parameters
-    ----------
-    source : str
-        Where the table came from, for messages.
-    frame : pandas DataFrame
-        Columns as read.
-    way_out : callable
-        Given names of columns that are refused, what to do about them, to end the sentence with.
-    """
+    """Numbers as numpy numbers, text as categories; refuse anything else."""
     import numpy as np
 
     odd: dict[str, str] = {}
@@ -123,23 +105,7 @@ def _refuse_many_levels(source: str, frame: DataFrame, categories: Sequence[str]
 
 
 def without_gaps(source: str, frame: DataFrame, targets: Sequence[str], missing: str) -> tuple[DataFrame, str]:
-    """Refuse gaps or leave rows out, as the user says; gaps that are to be filled stay.
-
-    Parameters
-    ----------
-    source : str
-        Where the table came from, for messages.
-    frame : pandas DataFrame
-        Candidate columns and targets.
-    targets : sequence of str
-        Columns that are never filled.
-    missing : {"error", "drop", "impute"}
-        What to do.
-
-    Returns
-    -------
-    frame, what was done
-    """
+    """Refuse gaps or leave rows out, as the user says; gaps that are to be filled stay."""
     gaps = frame.isna()
     counts = gaps.sum()
     found = [str(name) for name, count in counts.items() if count]
@@ -168,19 +134,7 @@ def without_gaps(source: str, frame: DataFrame, targets: Sequence[str], missing:
 
 
 def fill_gaps(frame: DataFrame, held_out: DataFrame | None) -> tuple[DataFrame, DataFrame | None, str]:
-    """Fill gaps with the median of a column, or with its most frequent category.
-
-    Parameters
-    ----------
-    frame : pandas DataFrame
-        The columns; what fills comes from them alone.
-    held_out : pandas DataFrame or None
-        Rows set aside, to be filled with the same.
-
-    Returns
-    -------
-    frame, held_out, what was done
-    """
+    """Fill gaps with the median of a column, or with its most frequent category."""
     parts = [frame] if held_out is None else [frame, held_out]
     gaps = sum(part.isna().sum() for part in parts)
     found = [str(name) for name in frame.columns[gaps > 0]]
@@ -205,15 +159,7 @@ def _shown(filler: Any) -> str:
 
 
 def refuse_huge(source: str, frame: DataFrame) -> None:
-    """Refuse infinite numbers, and those whose squares are.
-
-    Parameters
-    ----------
-    source : str
-        Where the table came from, for messages.
-    frame : pandas DataFrame
-        Columns, with gaps or without.
-    """
+    """Refuse infinite numbers, and those whose squares are."""
     import numpy as np
 
     numbers = frame.select_dtypes("number")
@@ -228,13 +174,7 @@ def refuse_huge(source: str, frame: DataFrame) -> None:
 
 
 def row_numbers(frame: DataFrame) -> list[str]:
-    """Columns that count the rows, 0, 1, 2 and so on: an index that somebody saved along with the data.
-
-    Parameters
-    ----------
-    frame : pandas DataFrame
-        The columns.
-    """
+    """Columns that count the rows, 0, 1, 2 and so on: an index that somebody saved along with the data."""
     import numpy as np
 
     whole = frame.select_dtypes("integer")

@@ -66,13 +66,7 @@ class Part(NamedTuple):
 
 
 def run(folder: Path) -> None:
-    """Show both parts, and write what was shown.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to write; it is made if it isn't there.
-    """
+    """Show both parts, and write what was shown."""
     folder.mkdir(parents=True, exist_ok=True)
     has_matplotlib = find_spec("matplotlib") is not None
     text = ["# Neural Greedy Pursuit: a demonstration"]

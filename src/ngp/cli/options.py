@@ -66,13 +66,7 @@ WORK: tuple[Decorator, ...] = (
 
 
 def with_options(*options: Decorator) -> Decorator:
-    """Apply options to a command, the first one first in its help.
-
-    Parameters
-    ----------
-    options : decorators
-        Of click.
-    """
+    """Apply options to a command, the first one first in its help."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):

@@ -27,33 +27,15 @@ MOST_CLASSES = 1000
 
 @dataclass(frozen=True)
 class Samples:
-    """What is selected from.
+    """What is selected from."""
 
-    Attributes
-    ----------
-    X : pandas DataFrame
-        Candidate columns: numbers, booleans and categories, without gaps.
-    y : array of shape (n_samples,) or (n_samples, n_outputs)
-        Targets.
-    targets : list of str
-        Their names.
-    task : str
-        "regression" or "classification".
-    held_out : pair of X and y, or None
-        Rows that were set aside.
-    summary : str
-        What was found, in one line.
-    notes : list of str
-        What was done to the data, and what looks odd.
-    """
-
-    X: DataFrame
-    y: AnyArray
-    targets: list[str]
-    task: str
-    held_out: tuple[DataFrame, AnyArray] | None
-    summary: str
-    notes: list[str]
+    X: DataFrame  # candidate columns: numbers, booleans and categories, without gaps
+    y: AnyArray  # targets
+    targets: list[str]  # their names
+    task: str  # "regression" or "classification"
+    held_out: tuple[DataFrame, AnyArray] | None  # rows that were set aside
+    summary: str  # what was found, in one line
+    notes: list[str]  # what was done to the data, and what looks odd
 
 
 def prepare(
@@ -66,21 +48,7 @@ def prepare(
     hold_out: float | None = None,
     seed: int = 0,
 ) -> Samples:
-    """Choose columns, check them, deal with gaps, set rows aside.
-
-    Parameters
-    ----------
-    table : Table
-        What was read.
-    target, drop : sequences of str
-        Columns to predict, and to leave out.
-    task, missing : str
-        As on the command line.
-    hold_out : float, optional
-        Share of the rows to set aside.
-    seed : int
-        Says which.
-    """
+    """Choose columns, check them, deal with gaps, set rows aside."""
     targets = _columns(table, target, "--target")
     dropped = _columns(table, drop, "--drop")
     if both := sorted(set(targets) & set(dropped)):
@@ -218,17 +186,7 @@ def _summary(X: DataFrame, held_out: tuple[DataFrame, AnyArray] | None, targets:
 
 
 def read_groups(path: Path, table: Table, candidates: Sequence[str]) -> dict[str, list[str]]:
-    """Groups of columns from a JSON file; columns in none of them stay groups of their own.
-
-    Parameters
-    ----------
-    path : Path
-        Holds an object of names and lists of columns.
-    table : Table
-        Where the columns come from.
-    candidates : sequence of str
-        Columns that can be selected.
-    """
+    """Groups of columns from a JSON file; columns in none of them stay groups of their own."""
     try:
         groups = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition)
     except OSError as error:

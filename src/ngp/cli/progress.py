@@ -24,21 +24,7 @@ LONGEST_NAME = 40
 
 
 class Progress:
-    """Shows steps as they come; to be given to the selector as its callback.
-
-    Parameters
-    ----------
-    n_features : int or None
-        How many features are asked for, where that is known.
-    n_fixed : int
-        How many of them are in from the start.
-    max_time : float or None
-        Seconds after which no step begins.
-    quiet : bool
-        Whether to show nothing.
-    made : sequence of Step
-        Steps of an earlier run, with which this one goes on.
-    """
+    """Shows steps as they come; to be given to the selector as its callback."""
 
     def __init__(
         self,

@@ -69,29 +69,13 @@ class Table:
 
 
 def require(package: str, what: str, extra: str) -> None:
-    """Say how to install a package if it isn't there.
-
-    Parameters
-    ----------
-    package : str
-        Its import name.
-    what : str
-        What needs it, as the subject of the sentence.
-    extra : str
-        The extra of this package that brings it.
-    """
+    """Say how to install a package if it isn't there."""
     if find_spec(package) is None:
         raise Refusal(f"{what} needs {package}: install it with pip install 'neural-greedy-pursuit[{extra}]'.")
 
 
 def read_table(path: str) -> Table:
-    """Read a table from a file, or CSV from standard input.
-
-    Parameters
-    ----------
-    path : str
-        A file with one of the suffixes .csv, .tsv, .parquet, .feather, .npz and .npy, or ``-``.
-    """
+    """Read a table from a file, or CSV from standard input."""
     require("pandas", "Reading tables", "cli")
     if path == "-":
         return _checked("Standard input", _read_text("Standard input", sys.stdin.buffer.read()))

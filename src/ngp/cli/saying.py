@@ -57,47 +57,23 @@ def note(text: str, quiet: bool = False) -> None:
 
 
 def printable(name: str) -> str:
-    r"""The name without what would break a line or move a cursor.
-
-    Examples
-    --------
-    >>> print(printable("size"), printable("two\nlines"))
-    size two\nlines
-    """
+    r"""The name without what would break a line or move a cursor."""
     return name if name.isprintable() else repr(name)[1:-1]
 
 
 def quoted(names: Sequence[str], most: int = 5) -> str:
-    """Names in quotes, one after the other; of many only the first few.
-
-    Examples
-    --------
-    >>> quoted(["a", "b", "c"], most=2)
-    "'a', 'b' and 1 more"
-    """
+    """Names in quotes, one after the other; of many only the first few."""
     return listed([repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…") for name in names], most)
 
 
 def drop_options(names: Sequence[str]) -> str:
-    """The options that leave columns out, as one would type them; of many only the first few.
-
-    Examples
-    --------
-    >>> drop_options(["id", "full name"])
-    "--drop id --drop 'full name'"
-    """
+    """The options that leave columns out, as one would type them; of many only the first few."""
     options = " ".join(f"--drop {shlex.quote(printable(name))}" for name in names[:5])
     return options if len(names) <= 5 else f"{options} and so on"
 
 
 def in_words(error: BaseException) -> str:
-    """The message of an error in one line, with options in place of parameters.
-
-    Examples
-    --------
-    >>> in_words(ValueError("cv=50 folds don't fit 40 samples."))
-    "--cv 50 folds don't fit 40 samples."
-    """
+    """The message of an error in one line, with options in place of parameters."""
     text = " ".join(str(error).split())
     for parameter, option in OPTIONS.items():
         text = re.sub(rf"\b{parameter}=", f"--{option} ", text)

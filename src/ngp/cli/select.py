@@ -325,15 +325,7 @@ def _write(selector: NeuralGreedyPursuit, table: Table, samples: Samples, settin
 
 
 def write_html(result: Any, path: Path) -> Path:
-    """Write a report, or say why not.
-
-    Parameters
-    ----------
-    result : Result
-        What to show.
-    path : Path
-        The file.
-    """
+    """Write a report, or say why not."""
     from ngp.report import write_report
 
     try:

@@ -14,13 +14,7 @@ SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def duration(text: str) -> float:
-    """Seconds.
-
-    Examples
-    --------
-    >>> duration("90"), duration("30s"), duration("10m"), duration("1.5h")
-    (90.0, 30.0, 600.0, 5400.0)
-    """
+    """Seconds."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s?([smh]?)", text.strip())
     seconds = float(found[1]) * SECONDS[found[2]] if found else 0.0
     if seconds <= 0:
@@ -29,13 +23,7 @@ def duration(text: str) -> float:
 
 
 def validation(text: str) -> int | float | str:
-    """A number of folds, a hold-out share, or loo.
-
-    Examples
-    --------
-    >>> validation("10"), validation("0.2"), validation("loo")
-    (10, 0.2, 'loo')
-    """
+    """A number of folds, a hold-out share, or loo."""
     if text == "loo":
         return text
     if re.fullmatch("[0-9]{1,9}", text) and int(text) >= 2:
@@ -49,13 +37,7 @@ def validation(text: str) -> int | float | str:
 
 
 def screening(text: str) -> int | str:
-    """A number of candidates, or auto.
-
-    Examples
-    --------
-    >>> screening("500"), screening("auto")
-    (500, 'auto')
-    """
+    """A number of candidates, or auto."""
     if text == "auto":
         return text
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
@@ -96,13 +78,7 @@ def data(text: str) -> str:
 
 
 def names(text: str) -> list[str]:
-    """Names with commas between them.
-
-    Examples
-    --------
-    >>> names("ngp, lasso-cv")
-    ['ngp', 'lasso-cv']
-    """
+    """Names with commas between them."""
     found = [name.strip() for name in text.split(",")]
     if not all(found) or len(set(found)) < len(found):
         raise click.BadParameter(f"{text!r} has an empty name or one twice: write each once, as in ngp,lasso-cv.")

@@ -24,15 +24,7 @@ REDUCED = (".csv", ".tsv", ".parquet", ".feather", ".npz")
 
 
 def check_outputs(source: str, outputs: Mapping[str, tuple[Path | None, Sequence[str]]]) -> None:
-    """Refuse, before any work, files that can't be written, or that would replace one another or the data.
-
-    Parameters
-    ----------
-    source : str
-        The file of the data.
-    outputs : dict of str to (path or None, suffixes)
-        Options, their files, and the suffixes that these may have (any, where there are none).
-    """
+    """Refuse, before any work, files that can't be written, or that would replace one another or the data."""
     taken = {} if source == "-" else {Path(source).resolve(): "DATA"}
     for option, (path, suffixes) in outputs.items():
         if path is None:
@@ -53,27 +45,13 @@ def check_outputs(source: str, outputs: Mapping[str, tuple[Path | None, Sequence
 
 
 def require_for_report(what: str) -> None:
-    """Say, before any work, what a report needs and isn't installed.
-
-    Parameters
-    ----------
-    what : str
-        What asks for the report, as the subject of the sentence.
-    """
+    """Say, before any work, what a report needs and isn't installed."""
     for package in ("jinja2", "matplotlib"):
         require(package, what, "report")
 
 
 def save(path: Path, content: bytes) -> None:
-    """Write a file whole, or say in one sentence why not.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    content : bytes
-        All of it.
-    """
+    """Write a file whole, or say in one sentence why not."""
     try:
         write_whole(path, content)
     except OSError as error:
@@ -81,15 +59,7 @@ def save(path: Path, content: bytes) -> None:
 
 
 def check_reduced(path: Path | None, X: DataFrame) -> None:
-    """Refuse, before any work, what the format of the reduced data can't hold.
-
-    Parameters
-    ----------
-    path : Path or None
-        The file.
-    X : pandas DataFrame
-        The columns that may be selected.
-    """
+    """Refuse, before any work, what the format of the reduced data can't hold."""
     suffix = "" if path is None else path.suffix.lower()
     if suffix in (".parquet", ".feather"):
         require("pyarrow", f"--reduced {path}", "parquet")
@@ -99,17 +69,7 @@ def check_reduced(path: Path | None, X: DataFrame) -> None:
 
 
 def write_reduced(path: Path, frame: DataFrame, targets: list[str]) -> None:
-    """Write selected columns and targets, in the format that the suffix says.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    frame : pandas DataFrame
-        Selected columns and targets, all rows.
-    targets : list of str
-        Which of them are targets.
-    """
+    """Write selected columns and targets, in the format that the suffix says."""
     content, frame = io.BytesIO(), frame.reset_index(drop=True)
     suffix = path.suffix.lower()
     if suffix == ".parquet":

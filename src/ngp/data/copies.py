@@ -20,27 +20,7 @@ STREAM = 0x436F70  # of random numbers, so that no other part of a fit draws the
 
 
 def row_units(columns: FloatArray, targets: FloatArray, rows: IntArray) -> IntArray:
-    """Numbers of some rows, the same for copies; they depend on what the rows hold, not on their order.
-
-    Parameters
-    ----------
-    columns : array of shape (n_columns, n_samples)
-        Some columns of X.
-    targets : array of shape (n_samples, n_outputs)
-        Coded targets.
-    rows : int array
-        The rows that have a say.
-
-    Examples
-    --------
-    >>> x = np.array([[0.5, 0.25, 0.5, 0.75]])
-    >>> units = row_units(x, np.zeros((4, 1)), np.arange(4))
-    >>> bool(units[0] == units[2]), len(set(units))
-    (True, 3)
-    >>> bits = np.array([[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]])
-    >>> len(set(row_units(bits, np.zeros((6, 1)), np.arange(6))))
-    6
-    """
+    """Numbers of some rows, the same for copies; they depend on what the rows hold, not on their order."""
     values = [column[rows] for column in (*targets.T, *columns)]
     factors = np.random.Generator(np.random.Philox(STREAM)).standard_normal(len(values))
     keys = np.zeros(len(rows))

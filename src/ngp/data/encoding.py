@@ -48,41 +48,14 @@ class ColumnEncoder:
     Numbers stay (missing ones become NaN), booleans become 0 and 1, and a category column becomes one column
     of 0 and 1 per category seen in `fit`, in sorted order; a category unknown to `fit` gives zeros in all of
     them. Shape and finiteness are not checked here.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of original columns.
-    feature_names_ : list of str or None
-        Names of the original columns; None if X has none, or not only strings.
-    feature_groups_ : tuple of int arrays, or None
-        For each original column the encoded columns it became; None if no column is a category, so that each
-        stays in its place.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> X = pd.DataFrame({"age": [30, 40, 50], "town": pd.Categorical(["Bonn", "Kiel", "Bonn"])})
-    >>> encoder = ColumnEncoder().fit(X)
-    >>> encoder.transform(X)
-    array([[30.,  1.,  0.],
-           [40.,  0.,  1.],
-           [50.,  1.,  0.]])
-    >>> encoder.feature_groups_
-    (array([0]), array([1, 2]))
     """
 
-    n_features_in_: int
-    feature_names_: list[str] | None
-    feature_groups_: tuple[IntArray, ...] | None
+    n_features_in_: int  # number of original columns
+    feature_names_: list[str] | None  # names of the original columns; None if X has none, or not only strings
+    feature_groups_: tuple[IntArray, ...] | None  # for each original column the encoded columns it became
 
     def fit(self, X: Any) -> ColumnEncoder:
-        """Learn the names of the columns and the categories in them.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-        """
+        """Learn the names of the columns and the categories in them."""
         frame = _as_frame(X)
         # For each category column, by position, the place of each category within the column's block.
         self._places: dict[int, dict[Any, int]] = {}
@@ -101,19 +74,7 @@ class ColumnEncoder:
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the encoded columns.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            With the columns of `fit`, in the same order.
-
-        Returns
-        -------
-        array of shape (n_samples, n_encoded_columns)
-            float64, or float32 where all numbers are; it may be a read-only view of X. What is no data frame
-            comes back as the object it is.
-        """
+        """Return the encoded columns."""
         frame = _as_frame(X)
         if frame is None:
             if self._places:
@@ -232,24 +193,7 @@ def _numbers(frame: Frame, positions: list[int]) -> npt.NDArray[np.floating[Any]
 
 
 def column_numbers(parameter: str, columns: Any, n_features: int, names: Sequence[str] | None) -> IntArray:
-    """Column numbers from indices, names or a mask.
-
-    Parameters
-    ----------
-    parameter : str
-        What the columns were given as, for the error messages.
-    columns : sequence or None
-        Indices, names, or a boolean for each column.
-    n_features : int
-        Number of columns.
-    names : sequence of str or None
-        Their names.
-
-    Examples
-    --------
-    >>> column_numbers("fixed", ["b"], 2, ["a", "b"])
-    array([1])
-    """
+    """Column numbers from indices, names or a mask."""
     if columns is None:
         return np.zeros(0, dtype=np.intp)
     values = np.asarray(columns)

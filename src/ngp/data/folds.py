@@ -29,18 +29,9 @@ LEAST_PARTS = 30
 
 @dataclass(frozen=True)
 class Round:
-    """Splits that share their rows.
+    """Splits that share their rows."""
 
-    Attributes
-    ----------
-    rows : int array
-        Row numbers: first those that always train, then fold after fold.
-    segments : int array of length n_folds + 2
-        Bounds in `rows`: ``rows[segments[0]:segments[1]]`` always train, ``rows[segments[f + 1]:segments[f + 2]]``
-        is the validation set of fold f and trains in all other folds.
-    """
-
-    rows: IntArray
+    rows: IntArray  # row numbers: first those that always train, then fold after fold
     segments: IntArray
 
     @property
@@ -86,17 +77,7 @@ class Round:
         return _sums(sample_weight[self.rows], self.parts)
 
     def part_losses(self, row_losses: FloatArray, sample_weight: FloatArray) -> FloatArray:
-        """Mean loss of each part, from the losses of the rows in fold order.
-
-        Parameters
-        ----------
-        row_losses : array of shape (n_candidates, len(rows))
-        sample_weight : array of shape (n_samples,)
-
-        Returns
-        -------
-        array of shape (n_candidates, n_parts)
-        """
+        """Mean loss of each part, from the losses of the rows in fold order."""
         weights = self.part_weights(sample_weight)
         sums = _sums(row_losses * sample_weight[self.rows], self.parts)
         return sums / np.where(weights > 0, weights, 1)
@@ -108,13 +89,7 @@ def _sums(values: AnyArray, bounds: IntArray) -> FloatArray:
 
 
 def is_validation_set(cv: Any) -> bool:
-    """Whether a way of validation is an explicit set (X, y), and no pair of splits.
-
-    Parameters
-    ----------
-    cv : object
-        What the user gave.
-    """
+    """Whether a way of validation is an explicit set (X, y), and no pair of splits."""
     return isinstance(cv, tuple) and len(cv) == 2 and len(getattr(cv[0], "shape", ())) == 2
 
 
@@ -127,22 +102,7 @@ def make_rounds(
     random_state: int,
     groups: AnyArray | None = None,
 ) -> tuple[Round, ...]:
-    """Arrange any way of validation in rounds.
-
-    Parameters
-    ----------
-    cv : int, float, "loo", splitter or iterable of splits
-        A number of folds (drawn at random, stratified for classes), a hold-out share, ``"loo"`` for leave-one-out,
-        a scikit-learn splitter, or pairs of training and validation row numbers.
-    X, y : arrays
-        What the splitter is given.
-    classification : bool
-        Whether folds are stratified by y.
-    random_state : int
-        Seed of folds and hold-out sets.
-    groups : array, optional
-        Handed to the splitter.
-    """
+    """Arrange any way of validation in rounds."""
     n_samples = len(y)
     if isinstance(cv, str) and cv != "loo":
         raise ValueError(f"cv={cv!r} is unknown: give a number of folds, a share, 'loo', a splitter or splits.")

@@ -24,22 +24,7 @@ SMALLEST_PROBABILITY = 1e-3
 
 
 def squared_error(predictions: AnyArray, targets: FloatArray) -> FloatArray:
-    """Squared error, mean over the outputs.
-
-    Parameters
-    ----------
-    predictions : array of shape (..., n_samples, n_outputs)
-    targets : array of shape (n_samples, n_outputs)
-
-    Returns
-    -------
-    array of shape (..., n_samples)
-
-    Examples
-    --------
-    >>> squared_error(np.array([[1.0, 0.0]]), np.array([[3.0, 0.0]]))
-    array([2.])
-    """
+    """Squared error, mean over the outputs."""
     errors = predictions - targets
     np.square(errors, out=errors)
     result: FloatArray = errors[..., 0] if errors.shape[-1] == 1 else errors.mean(axis=-1)
@@ -47,15 +32,7 @@ def squared_error(predictions: AnyArray, targets: FloatArray) -> FloatArray:
 
 
 def probabilities(predictions: AnyArray) -> FloatArray:
-    """Class probabilities from estimates of the coded targets: clipped, then normalised.
-
-    Examples
-    --------
-    >>> probabilities(np.array([[0.25]]))
-    array([[0.75, 0.25]])
-    >>> probabilities(np.array([[1.5, -0.5, 1.0]])).round(4)
-    array([[0.4998, 0.0005, 0.4998]])
-    """
+    """Class probabilities from estimates of the coded targets: clipped, then normalised."""
     if predictions.shape[-1] == 1:
         predictions = np.concatenate([1 - predictions, predictions], axis=-1)
     clipped = np.clip(predictions, SMALLEST_PROBABILITY, 1)
@@ -69,26 +46,14 @@ def _class_index(targets: FloatArray) -> AnyArray:
 
 
 def cross_entropy(predictions: AnyArray, targets: FloatArray) -> FloatArray:
-    """Negative logarithm of the probability given to the true class (see `probabilities`).
-
-    Examples
-    --------
-    >>> cross_entropy(np.array([[0.25], [0.25]]), np.array([[0.0], [1.0]])).round(3)
-    array([0.288, 1.386])
-    """
+    """Negative logarithm of the probability given to the true class (see `probabilities`)."""
     own = probabilities(predictions)[..., np.arange(len(targets)), _class_index(targets)]
     result: FloatArray = -np.log(own)
     return result
 
 
 def hinge(predictions: AnyArray, targets: FloatArray) -> FloatArray:
-    """Hinge loss of the margin between the true class and the best other one (Crammer and Singer).
-
-    Examples
-    --------
-    >>> hinge(np.array([[0.9, 0.2, 0.0]]), np.array([[1.0, 0.0, 0.0]])).round(3)
-    array([0.3])
-    """
+    """Hinge loss of the margin between the true class and the best other one (Crammer and Singer)."""
     if predictions.shape[-1] == 1:
         predictions = np.concatenate([1 - predictions, predictions], axis=-1)
     rows, labels = np.arange(len(targets)), _class_index(targets)
@@ -108,13 +73,7 @@ CLASSIFICATION_LOSSES = frozenset({"cross_entropy", "hinge"})
 
 
 def mistakes(predictions: AnyArray, targets: FloatArray) -> AnyArray:
-    """Whether coded predictions (n_samples, n_outputs) come closest to another class than the coded targets.
-
-    Examples
-    --------
-    >>> mistakes(np.array([[0.9], [0.2]]), np.array([[1.0], [1.0]]))
-    array([False,  True])
-    """
+    """Whether coded predictions (n_samples, n_outputs) come closest to another class than the coded targets."""
     wrong: AnyArray = _class_numbers(predictions) != _class_numbers(targets)
     return wrong
 
@@ -125,12 +84,6 @@ def _class_numbers(coded: AnyArray) -> AnyArray:
 
 
 def labels(coded: AnyArray, classes: AnyArray) -> AnyArray:
-    """Classes that coded targets or predictions (n_samples, n_outputs) stand for, or come closest to.
-
-    Examples
-    --------
-    >>> labels(np.array([[0.9], [0.2]]), np.array(["no", "yes"]))
-    array(['yes', 'no'], dtype='<U3')
-    """
+    """Classes that coded targets or predictions (n_samples, n_outputs) stand for, or come closest to."""
     found: AnyArray = classes[_class_numbers(coded)]
     return found

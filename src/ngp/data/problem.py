@@ -25,39 +25,16 @@ __all__ = ["Problem", "make_problem", "resolve_scoring"]
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What the pursuit and the predictors work on; made by `make_problem`.
+    """What the pursuit and the predictors work on; made by `make_problem`."""
 
-    Attributes
-    ----------
-    X : array or ColumnSource of shape (n_samples, n_columns)
-        Numbers, in any memory order and type; never copied or changed here.
-    targets : array of shape (n_samples, n_outputs)
-        Coded targets (see `ngp.data.losses`).
-    weights : array of shape (n_samples,)
-        Sample weights.
-    groups : Groups
-        The candidates.
-    rounds : tuple of Round
-        The folds.
-    classes : array or None
-        The classes that the columns of the targets stand for; None for regression.
-    loss : str
-        Name of the validation loss, a key of `ngp.data.losses.LOSSES`, or ``"scoring"``.
-    n_fit : int
-        The first n_fit rows train the final predictor; the rest is an explicit validation set.
-    scoring : callable or None
-        A scikit-learn scorer, ``scorer(estimator, X, y)``, that judges fitted estimators in place of a loss of
-        predictions. Every split then is one part of the validation, and all of them weigh the same.
-    """
-
-    X: AnyArray | ColumnSource
-    targets: FloatArray
-    weights: FloatArray
-    groups: Groups
-    rounds: tuple[Round, ...]
-    classes: AnyArray | None
-    loss: str
-    n_fit: int
+    X: AnyArray | ColumnSource  # numbers, in any memory order and type; never copied or changed here
+    targets: FloatArray  # coded targets (see `ngp.data.losses`)
+    weights: FloatArray  # sample weights
+    groups: Groups  # the candidates
+    rounds: tuple[Round, ...]  # the folds
+    classes: AnyArray | None  # the classes that the columns of the targets stand for; None for regression
+    loss: str  # name of the validation loss, a key of `ngp.data.losses.LOSSES`, or ``"scoring"``
+    n_fit: int  # the first n_fit rows train the final predictor; the rest is an explicit validation set
     scoring: Callable[..., float] | None = None
 
     @property
@@ -186,18 +163,7 @@ class Problem:
         return LOSSES[self.loss](predictions, self.targets[rows])
 
     def part_losses(self, predictions: Iterator[AnyArray]) -> FloatArray:
-        """Losses in every part of the validation, from each round's out-of-fold predictions.
-
-        Parameters
-        ----------
-        predictions : iterator over the rounds
-            Arrays of shape (n_candidates, len(round.rows), n_outputs), rows in fold order; rows that always train
-            are ignored.
-
-        Returns
-        -------
-        array of shape (n_candidates, n_parts)
-        """
+        """Losses in every part of the validation, from each round's out-of-fold predictions."""
         parts = [
             fold.part_losses(self.row_losses(values, fold.rows), self.weights)
             for fold, values in zip(self.rounds, predictions, strict=True)
@@ -208,15 +174,6 @@ class Problem:
         """Loss of a fitted estimator by the problem's scorer: what its score lacks to 1, the best one.
 
         Where the best score is 0, as for ``"neg_mean_squared_error"``, the loss is the score without its sign.
-
-        Parameters
-        ----------
-        estimator : object
-            What the scorer takes.
-        X : array of shape (len(rows), n)
-            The estimator's columns.
-        rows : int array
-            The rows that judge, none of weight zero.
         """
         assert self.scoring is not None
         weights = {"sample_weight": self.weights[rows]} if self.is_weighted else {}
@@ -272,33 +229,7 @@ def make_problem(
     cv_groups: AnyArray | None = None,
     random_state: int = 0,
 ) -> Problem:
-    """Put a problem together from checked arrays.
-
-    Parameters
-    ----------
-    X : array or ColumnSource
-        Finite numbers.
-    y : array
-        Targets, numbers or labels.
-    groups : Groups
-        The candidates.
-    task : {"auto", "regression", "classification"}
-        What y is.
-    cv : object
-        As in `ngp.data.folds.make_rounds`, or a pair (X, y): the explicit validation set of the paper.
-    loss : str
-        The validation loss; ``"auto"`` is the squared error, or `classification_loss` where there are classes.
-    classification_loss : str
-        See `loss`.
-    scoring : str or callable, optional
-        A scikit-learn scorer or its name, in place of `loss`.
-    sample_weight : array, optional
-        Weights of the samples, in training and in validation. Rows of an explicit validation set weigh one.
-    cv_groups : array, optional
-        Handed to the splitter.
-    random_state : int
-        Seed of the folds.
-    """
+    """Put a problem together from checked arrays."""
     n_fit = X.shape[0]
     weights = np.ones(n_fit) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     task = detect_task(y) if task == "auto" else task
@@ -333,15 +264,7 @@ def make_problem(
 
 
 def resolve_scoring(scoring: Any, loss: str = "auto") -> Callable[..., float]:
-    """Make a scorer of what the user gave.
-
-    Parameters
-    ----------
-    scoring : str or callable
-        A scikit-learn scorer or its name.
-    loss : str
-        A loss that the user gave beside it; only ``"auto"`` is allowed.
-    """
+    """Make a scorer of what the user gave."""
     if loss != "auto":
         raise ValueError(f"loss={loss!r} and scoring={scoring!r} exclude one another: give only one of them.")
     if not isinstance(scoring, str) and not callable(scoring):

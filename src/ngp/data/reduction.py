@@ -29,19 +29,7 @@ class TableSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return mask
 
     def transform(self, X: npt.ArrayLike) -> Any:
-        """Reduce X to the selected columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All columns, as in `fit`.
-
-        Returns
-        -------
-        array or data frame of shape (n_samples, n_selected_columns)
-            A data frame where `set_output` asks for one; its columns keep their types where X is of the same kind.
-            Of a sparse X a sparse matrix, by rows (CSR).
-        """
+        """Reduce X to the selected columns."""
         check_is_fitted(self, "support_")
         if issparse(X):
             return self._selected_sparse(X)

@@ -28,41 +28,17 @@ class Moments(NamedTuple):
 
 
 class _Slab(NamedTuple):
-    """Neighbouring rows.
+    """Neighbouring rows."""
 
-    Attributes
-    ----------
-    rows : slice
-        Which.
-    weights : float array
-        Their weights, which sum to one.
-    share : float
-        What they weigh among all rows down to the last of them.
-    """
-
-    rows: slice
-    weights: FloatArray
-    share: float
+    rows: slice  # which
+    weights: FloatArray  # their weights, which sum to one
+    share: float  # what they weigh among all rows down to the last of them
 
 
 def column_moments(X: AnyArray | ColumnSource, weights: FloatArray, columns: slice = slice(None)) -> Moments:
     """Weighted mean and variance of each column.
 
     A column with NaN or infinity anywhere, also in rows of weight zero, has a mean that isn't finite.
-
-    Parameters
-    ----------
-    X : array or ColumnSource of shape (n_samples, n_columns)
-        Numbers. Each page of a file is read once, and memory is needed for a few columns only.
-    weights : float array of shape (n_samples,)
-        Weights of the rows, not all of them zero.
-    columns : slice
-        Neighbouring columns, where not all are asked for.
-
-    Examples
-    --------
-    >>> column_moments(np.array([[1.0, 5.0], [3.0, 5.0], [9.0, 5.0]]), np.array([1.0, 1.0, 0.0]))
-    Moments(mean=array([2., 5.]), variance=array([1., 0.]))
     """
     n_samples, n_columns = X.shape
     first, last, _ = columns.indices(n_columns)

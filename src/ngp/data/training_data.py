@@ -20,15 +20,7 @@ __all__ = ["check_columns", "check_training_data", "checked_cv"]
 
 
 def check_training_data(selector: Any, X: Any, y: npt.ArrayLike) -> tuple[AnyArray | ColumnSource, AnyArray]:
-    """X as numbers and y as an array; the selector learns the names and the number of its features.
-
-    Parameters
-    ----------
-    selector : NeuralGreedyPursuit
-        What is fitted; it gets ``encoder_``, ``n_features_in_`` and, where X has names, ``feature_names_in_``.
-    X, y : array-like
-        As given to `fit`. Whether the numbers of a `ColumnSource` are finite is seen when it is first read.
-    """
+    """X as numbers and y as an array; the selector learns the names and the number of its features."""
     X = as_columns(X)
     selector.encoder_ = ColumnEncoder().fit(X)
     if isinstance(X, ColumnSource):
@@ -59,13 +51,7 @@ def _check_source(selector: Any, X: ColumnSource, y: npt.ArrayLike) -> AnyArray:
 
 
 def checked_cv(selector: Any) -> Any:
-    """The cv parameter, with an explicit validation set encoded and checked as X was.
-
-    Parameters
-    ----------
-    selector : NeuralGreedyPursuit
-        What is fitted.
-    """
+    """The cv parameter, with an explicit validation set encoded and checked as X was."""
     cv = selector.cv
     if not is_validation_set(cv):
         return cv
@@ -76,15 +62,7 @@ def checked_cv(selector: Any) -> Any:
 
 
 def check_columns(problem: Problem, fixed: IntArray) -> None:
-    """Say which features can't be selected, since none of their columns varies.
-
-    Parameters
-    ----------
-    problem : Problem
-        The data and the candidates.
-    fixed : int array
-        Columns that are selected from the start.
-    """
+    """Say which features can't be selected, since none of their columns varies."""
     if not problem.varies.any():
         raise ValueError("X has only constant columns: there is nothing to select from.")
     groups, useful = problem.groups, problem.varies.copy()

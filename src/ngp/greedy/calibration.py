@@ -46,13 +46,7 @@ BETWEEN_LOOKS = 0.005
 
 @dataclass(frozen=True)
 class Cost:
-    """What some work costs: so much in any case, and so much for each thing that is worked on.
-
-    Examples
-    --------
-    >>> Cost(1.0, 0.5).of(4)
-    3.0
-    """
+    """What some work costs: so much in any case, and so much for each thing that is worked on."""
 
     fixed: float
     each: float
@@ -63,15 +57,7 @@ class Cost:
 
     @classmethod
     def between(cls, points: Sequence[tuple[int, float]]) -> Cost:
-        """The line through the first and the last of some points (number, cost); neither part of it is negative.
-
-        Examples
-        --------
-        >>> Cost.between([(10, 2.0), (30, 4.0)])
-        Cost(fixed=1.0, each=0.1)
-        >>> Cost.between([(10, 2.0), (30, 1.5)])
-        Cost(fixed=0.0, each=0.05)
-        """
+        """The line through the first and the last of some points (number, cost); neither part of it is negative."""
         (few, low), (many, high) = points[0], points[-1]
         each = (high - low) / (many - few) if many > few else 0.0
         fixed = low - each * few
@@ -81,13 +67,7 @@ class Cost:
 
     @classmethod
     def interpolated(cls, costs: Mapping[int, Cost], place: int) -> Cost:
-        """What work costs at a place between some where that is known, in rising order.
-
-        Examples
-        --------
-        >>> Cost.interpolated({0: Cost(1.0, 2.0), 10: Cost(1.0, 4.0)}, 5)
-        Cost(fixed=1.0, each=3.0)
-        """
+        """What work costs at a place between some where that is known, in rising order."""
         fixed, each = zip(*((cost.fixed, cost.each) for cost in costs.values()), strict=True)
         places = list(costs)
         return cls(float(np.interp(place, places, fixed)), float(np.interp(place, places, each)))
@@ -113,24 +93,7 @@ def timed(
     seconds: float,
     clock: Callable[[Callable[[], Any]], float] = clock,
 ) -> list[tuple[int, float]]:
-    """Time a task with more and more things to do, until that takes long enough.
-
-    Parameters
-    ----------
-    task : callable
-        Is given the number of things.
-    fewest, most : int
-        The first number, and the largest possible one.
-    seconds : float
-        How long is long enough, about.
-    clock : callable
-        What times it.
-
-    Returns
-    -------
-    list of pairs
-        Numbers and seconds.
-    """
+    """Time a task with more and more things to do, until that takes long enough."""
     number, points = min(fewest, most), []
     while True:
         took = clock(partial(task, number))
@@ -145,29 +108,16 @@ def timed(
 
 @dataclass(frozen=True)
 class Scan:
-    """A first look at X.
+    """A first look at X."""
 
-    Attributes
-    ----------
-    seconds : float
-        How long a look at all columns takes.
-    columns : slice
-        What to take samples from.
-    """
-
-    seconds: float
-    columns: slice
+    seconds: float  # how long a look at all columns takes
+    columns: slice  # what to take samples from
 
 
 def look_at_columns(problem: Problem) -> Scan:
     """Let a problem know its columns' means and deviations; of an X that takes too long, only of the first few.
 
     All others then count as if they had mean zero and deviation one. NaN and infinity are refused where they are seen.
-
-    Parameters
-    ----------
-    problem : Problem
-        Not used for anything but an estimate.
     """
     n_columns, seen, seconds, parts = problem.n_columns, 0, 0.0, []
     while seen < n_columns and (not seen or seconds < SCAN_SECONDS):
@@ -197,22 +147,7 @@ def _machine_bytes() -> float:
 
 
 def runs(length: int, number: int, run: int) -> IntArray:
-    """Random runs of neighbours, in rising order: files and memory are read as if all were asked for.
-
-    Parameters
-    ----------
-    length : int
-        How many there are.
-    number : int
-        How many are wanted.
-    run : int
-        How many neighbours are taken together.
-
-    Examples
-    --------
-    >>> runs(10, 4, run=2)
-    array([4, 5, 8, 9])
-    """
+    """Random runs of neighbours, in rising order: files and memory are read as if all were asked for."""
     starts = np.random.default_rng(0).permutation(np.arange(0, length, run))
     taken = (starts[: number // run + 2, None] + np.arange(run)).ravel()
     return np.sort(taken[taken < length][:number])

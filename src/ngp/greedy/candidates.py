@@ -23,46 +23,17 @@ __all__ = ["Candidates", "Found", "Search", "by_group", "score", "two_best"]
 
 @dataclass(frozen=True)
 class Search:
-    """What all steps of a pursuit have in common.
+    """What all steps of a pursuit have in common."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The data and the candidates.
-    scorer : Scorer or ScheduledScorer
-        Says what each candidate is worth.
-    screening : Screening, optional
-        Says which candidates are worth scoring; without it all are.
-    look_ahead : int
-        How many groups are added in mind to find the best one to begin with.
-    beam_width : int, optional
-        How many of the best sets of fewer groups are extended; without it all sets are tried where there aren't too
-        many.
-    predictor : str
-        Name of what predicts, for the record.
-    """
-
-    problem: Problem
-    scorer: Scorer | ScheduledScorer
-    screening: Screening | None = None
-    look_ahead: int = 1
-    beam_width: int | None = None
-    predictor: str = ""
+    problem: Problem  # the data and the candidates
+    scorer: Scorer | ScheduledScorer  # says what each candidate is worth
+    screening: Screening | None = None  # says which candidates are worth scoring; without it all are
+    look_ahead: int = 1  # how many groups are added in mind to find the best one to begin with
+    beam_width: int | None = None  # how many of the best sets of fewer groups are extended
+    predictor: str = ""  # name of what predicts, for the record
 
     def best(self, selected: IntArray, number: int, room: int | None = None, without: Collection[int] = ()) -> Found:
-        """Score all candidates, or those that promise most, and find the best one.
-
-        Parameters
-        ----------
-        selected : int array
-            The selected columns.
-        number : int
-            Of the step, for predictors that depend on it.
-        room : int, optional
-            How many groups may still be added.
-        without : collection of int
-            Groups that may not be added.
-        """
+        """Score all candidates, or those that promise most, and find the best one."""
         problem, scorer = self.problem, scorer_at(self.scorer, number)
         candidates = Candidates.beside(problem, selected)
         if without:
@@ -118,36 +89,16 @@ class Candidates(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a step has found.
+    """What a step has found."""
 
-    Attributes
-    ----------
-    candidates : Candidates
-        What was scored.
-    before : float
-        Loss of the selection as it is.
-    losses : Losses
-        With each candidate.
-    best : int
-        Position of the best candidate.
-    second : int or None
-        Of the one that comes next.
-    n_fits : int
-        How many selections were scored.
-    ahead : float
-        Loss of the best selection that was found by looking ahead; NaN where nobody looked.
-    n_ahead : int
-        How many groups it adds.
-    """
-
-    candidates: Candidates
-    before: float
-    losses: Losses
-    best: int
-    second: int | None
-    n_fits: int
-    ahead: float = nan
-    n_ahead: int = 1
+    candidates: Candidates  # what was scored
+    before: float  # loss of the selection as it is
+    losses: Losses  # with each candidate
+    best: int  # position of the best candidate
+    second: int | None  # of the one that comes next
+    n_fits: int  # how many selections were scored
+    ahead: float = nan  # loss of the best selection that was found by looking ahead; NaN where nobody looked
+    n_ahead: int = 1  # how many groups it adds
 
     @property
     def diverged(self) -> bool:
@@ -160,15 +111,7 @@ class Found(NamedTuple):
         return float(self.losses.means[self.best]) if isnan(self.ahead) else self.ahead
 
     def step(self, search: Search, last: Step) -> Step:
-        """The step that adds the best candidate.
-
-        Parameters
-        ----------
-        search : Search
-            What has found it.
-        last : Step
-            The step before.
-        """
+        """The step that adds the best candidate."""
         groups, means, best = search.problem.groups, self.losses.means, self.best
         names, columns = self.candidates
         return scored_step(

@@ -44,30 +44,14 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint says.
+    """What a checkpoint says."""
 
-    Attributes
-    ----------
-    identity : mapping of str to str
-        What was run (see `identity_of`).
-    seed : int
-        Of the run.
-    steps : sequence of Step
-        All steps so far.
-    """
-
-    identity: Mapping[str, str]
-    seed: int
-    steps: Sequence[Step]
+    identity: Mapping[str, str]  # what was run (see `identity_of`)
+    seed: int  # of the run
+    steps: Sequence[Step]  # all steps so far
 
     def write(self, path: Path) -> None:
-        """Replace the file.
-
-        Parameters
-        ----------
-        path : Path
-            The file; its folder exists.
-        """
+        """Replace the file."""
         document = {"format": FORMAT, "identity": dict(self.identity), "seed": self.seed}
         arrays: dict[str, Any] = {"document": _as_bytes(document), **steps_as_arrays(self.steps)}
         content = io.BytesIO()
@@ -76,13 +60,7 @@ class Checkpoint:
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint | None:
-        """Read a file; None if there is none.
-
-        Parameters
-        ----------
-        path : Path
-            The file.
-        """
+        """Read a file; None if there is none."""
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 document = _from_bytes(arrays["document"])
@@ -97,15 +75,7 @@ class Checkpoint:
             raise CheckpointError(f"{path} is no checkpoint: give another path, or remove the file.") from error
 
     def check(self, path: Path, identity: Mapping[str, str]) -> None:
-        """Refuse to go on with the steps of another run.
-
-        Parameters
-        ----------
-        path : Path
-            The file, for the message.
-        identity : mapping of str to str
-            What is run now.
-        """
+        """Refuse to go on with the steps of another run."""
         names = sorted({*identity, *self.identity})
         differences = [
             _difference(name, self.identity.get(name, ""), identity.get(name, ""))
@@ -127,17 +97,7 @@ def _difference(name: str, there: str, here: str) -> str:
 
 
 def identity_of(problem: Problem, fixed: AnyArray, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """What makes a run the same run: data, folds, groups, parameters and version.
-
-    Parameters
-    ----------
-    problem : Problem
-        The data, the folds and the groups.
-    fixed : int array
-        Columns that are selected from the start.
-    parameters : mapping
-        Names and values of the parameters on which the result depends.
-    """
+    """What makes a run the same run: data, folds, groups, parameters and version."""
     from ngp import __version__  # which is there once the package is imported
 
     rounds = [array for fold in problem.rounds for array in (fold.rows, fold.segments)]
@@ -181,11 +141,6 @@ def described(value: Any) -> str:
 
     Lambdas and local functions are told apart by their code and their defaults, since their names say little. Values
     that they find outside themselves (in closures, in the module) aren't seen.
-
-    Examples
-    --------
-    >>> described(0.1), described([len, None])
-    ('0.1', '[builtins.len, None]')
     """
     if isinstance(value, type) or not hasattr(value, "get_params"):
         return _described_plain(value)
@@ -220,13 +175,7 @@ def _code_in_words(value: Any) -> str:
 
 
 def steps_as_arrays(steps: Sequence[Step]) -> dict[str, AnyArray]:
-    """Steps as arrays without objects; `steps_from_arrays` makes the same steps of them, bit for bit.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        At least one.
-    """
+    """Steps as arrays without objects; `steps_from_arrays` makes the same steps of them, bit for bit."""
     columns = [step.columns for step in steps]
     texts = [{"action": step.action, "name": step.name, "predictor": step.predictor} for step in steps]
     groups = [
@@ -245,13 +194,7 @@ def steps_as_arrays(steps: Sequence[Step]) -> dict[str, AnyArray]:
 
 
 def steps_from_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Step, ...]:
-    """Steps that were put into arrays by `steps_as_arrays`.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        As it made them; others are left alone.
-    """
+    """Steps that were put into arrays by `steps_as_arrays`."""
     values = {name: arrays[name] for name in ("kept", "groups", "numbers", "counts", "columns", "bounds", *ARRAYS)}
     texts, bounds = _from_bytes(arrays["texts"]), values["bounds"]
     steps = []

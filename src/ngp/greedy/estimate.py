@@ -118,15 +118,7 @@ def estimate_fit(
     sample_weight: npt.ArrayLike | None,
     cv_groups: npt.ArrayLike | None,
 ) -> Estimate:
-    """Predict what a fit costs; the selector stays as it is.
-
-    Parameters
-    ----------
-    selector : NeuralGreedyPursuit
-        With valid parameters.
-    X, y, sample_weight, cv_groups : array-like
-        As given to its `fit`.
-    """
+    """Predict what a fit costs; the selector stays as it is."""
     asked = copy(selector)
     asked.random_state = deepcopy(selector.random_state)  # which would go on, were it a generator
     begin = perf_counter()
@@ -162,29 +154,14 @@ def estimate_fit(
 
 @dataclass(frozen=True)
 class Plan:
-    """Which steps a fit would make, if every one of them paid.
+    """Which steps a fit would make, if every one of them paid."""
 
-    Attributes
-    ----------
-    rule : StopRule
-        Says when to stop.
-    start : Step
-        What a fit begins with.
-    sizes : int array
-        Number of columns of each candidate of the first step.
-    search : Search
-        Says how many candidates and sets of them are scored.
-    floating : bool
-        Whether selected groups are dropped and exchanged.
-    end : {"number", "losses", "rule"}
-        What decides how many there are: a number, the losses, or a rule of the user's, which may do either.
-    """
-
-    rule: StopRule
-    start: Step
-    sizes: IntArray
-    search: Search
-    floating: bool
+    rule: StopRule  # says when to stop
+    start: Step  # what a fit begins with
+    sizes: IntArray  # number of columns of each candidate of the first step
+    search: Search  # says how many candidates and sets of them are scored
+    floating: bool  # whether selected groups are dropped and exchanged
+    # what decides how many there are: a number, the losses, or a rule of the user's, which may do either
     end: Literal["number", "losses", "rule"]
 
     @classmethod
@@ -225,13 +202,7 @@ class Plan:
         return 1 if chance_level(self.rule) is None else 1 + FEWEST_DRAWS
 
     def steps(self, seconds: Callable[[int, int, int], float]) -> tuple[list[Step], str]:
-        """Imagine the steps after the start, and say why there are so many.
-
-        Parameters
-        ----------
-        seconds : callable
-            Time of a step, given the number of groups selected, of candidates and of those that are scored.
-        """
+        """Imagine the steps after the start, and say why there are so many."""
         steps, n_groups = [self.start], len(self.sizes)
         limits = {"number": n_groups + 1, "losses": ASSUMED_STEPS, "rule": IMAGINED_STEPS}
         for made in range(limits[self.end] + 1):

@@ -36,21 +36,11 @@ MORE_GROWN = 5
 
 
 class Bar(NamedTuple):
-    """What a group must gain to pay.
+    """What a group must gain to pay."""
 
-    Attributes
-    ----------
-    least_gain : float
-        The least relative gain.
-    level : float
-        The largest probability of such a gain by chance.
-    gains : float array, optional
-        What the best of all candidates gained by chance, when one was last asked; None if nobody asks.
-    """
-
-    least_gain: float
-    level: float = 1.0
-    gains: FloatArray | None = None
+    least_gain: float  # the least relative gain
+    level: float = 1.0  # the largest probability of such a gain by chance
+    gains: FloatArray | None = None  # what the best of all candidates gained by chance, when one was last asked
 
     def chance(self, without: float, together: float) -> float:
         """How probable it is that a candidate gains as much by chance; NaN if nobody asks."""
@@ -72,15 +62,6 @@ def find_drop(search: Search, steps: Sequence[Step], pays: Pays) -> tuple[Step |
     """The drop of the group that is worth least, if it no longer pays; else how many selections were scored.
 
     The last group that was added is spared.
-
-    Parameters
-    ----------
-    search : Search
-        Scores selections.
-    steps : sequence of Step
-        Which led to the selection.
-    pays : callable
-        Says whether a group pays.
     """
     problem, begin, selected, last = search.problem, perf_counter(), chosen(steps), steps[-1]
     groups = [group for group in _droppable(problem, steps) if group != last.group]
@@ -118,15 +99,6 @@ def find_swap(search: Search, steps: Sequence[Step], most: Most) -> tuple[Step |
 
     Groups are tried from the one that is worth least on; each for all candidates that cost no more and don't lead
     to more columns than there may be.
-
-    Parameters
-    ----------
-    search : Search
-        Scores selections.
-    steps : sequence of Step
-        Which led to the selection.
-    most : Most
-        How many features and columns there may be.
     """
     groups, n_fits = _removable(search.problem, steps), 0
     if len(groups) > 1:
@@ -179,21 +151,7 @@ def _best_swap(search: Search, steps: Sequence[Step], group: int, most: Most) ->
 
 
 def find_regrowth(search: Search, steps: Sequence[Step], bar: Bar, pays: Pays, most: Most) -> tuple[list[Step], int]:
-    """Steps that leave a group out and add others instead, if that is better; else how many selections were scored.
-
-    Parameters
-    ----------
-    search : Search
-        Scores selections.
-    steps : sequence of Step
-        Which led to the selection.
-    bar : Bar
-        What a group must gain to be added.
-    pays : callable
-        Says whether a group pays that was added before.
-    most : Most
-        How many features and columns there may be.
-    """
+    """Steps that leave a group out and add others instead, if that is better; else how many selections were scored."""
     n_fits = 0
     for group in _droppable(search.problem, steps):
         trial = Regrowth(replace(search, look_ahead=1), list(steps), group, bar, pays, most)
@@ -207,30 +165,14 @@ def find_regrowth(search: Search, steps: Sequence[Step], bar: Bar, pays: Pays, m
 
 @dataclass
 class Regrowth:
-    """A selection without one of its groups, and with others instead.
+    """A selection without one of its groups, and with others instead."""
 
-    Attributes
-    ----------
-    search : Search
-        Scores selections.
-    steps : list of Step
-        Which led to the selection; more are made.
-    group : int
-        What is left out.
-    bar : Bar
-        What a group must gain to be added.
-    pays : callable
-        Says whether a group pays that was added before.
-    most : Most
-        How many features and columns there may be.
-    """
-
-    search: Search
-    steps: list[Step]
-    group: int
-    bar: Bar
-    pays: Pays
-    most: Most
+    search: Search  # scores selections
+    steps: list[Step]  # which led to the selection; more are made
+    group: int  # what is left out
+    bar: Bar  # what a group must gain to be added
+    pays: Pays  # says whether a group pays that was added before
+    most: Most  # how many features and columns there may be
 
     def __post_init__(self) -> None:
         self.n_made, self.n_fits = len(self.steps), 1

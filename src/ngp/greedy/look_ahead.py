@@ -36,36 +36,16 @@ class Ahead(NamedTuple):
 
 @dataclass(frozen=True)
 class Outlook:
-    """Scores sets of candidates beside a selection.
+    """Scores sets of candidates beside a selection."""
 
-    Attributes
-    ----------
-    problem : Problem
-        The data.
-    scorer : Scorer
-        Says what each set is worth.
-    screening : Screening or None
-        Says which sets are worth scoring.
-    selected : int array
-        The selected columns.
-    columns : ColumnSets
-        What each candidate adds to them.
-    costs : float array
-        What each candidate costs.
-    before : float
-        Loss of the selection as it is.
-    beam_width : int or None
-        How many sets are extended.
-    """
-
-    problem: Problem
-    scorer: Scorer
-    screening: Screening | None
-    selected: IntArray
-    columns: ColumnSets
-    costs: FloatArray
-    before: float
-    beam_width: int | None
+    problem: Problem  # the data
+    scorer: Scorer  # says what each set is worth
+    screening: Screening | None  # says which sets are worth scoring
+    selected: IntArray  # the selected columns
+    columns: ColumnSets  # what each candidate adds to them
+    costs: FloatArray  # what each candidate costs
+    before: float  # loss of the selection as it is
+    beam_width: int | None  # how many sets are extended
 
     def larger(self, sets: IntArray, values: FloatArray, size: int) -> IntArray:
         """Sets (n, size) of candidates that are worth looking at, given smaller ones (m, size - 1)."""
@@ -97,17 +77,7 @@ class Outlook:
 
 
 def best_ahead(outlook: Outlook, singles: FloatArray, depth: int) -> Ahead | None:
-    """Find the best set of candidates, and which of them to begin with; None where no loss is a finite number.
-
-    Parameters
-    ----------
-    outlook : Outlook
-        Scores sets.
-    singles : float array
-        What each candidate is worth by itself.
-    depth : int
-        Number of candidates in the set, two or more.
-    """
+    """Find the best set of candidates, and which of them to begin with; None where no loss is a finite number."""
     n, n_fits = len(singles), 0
     sets, values = np.arange(n)[:, None], singles
     all_at_once = n_extended(n, depth, outlook.beam_width, outlook.screening is not None) is None
@@ -125,24 +95,7 @@ def best_ahead(outlook: Outlook, singles: FloatArray, depth: int) -> Ahead | Non
 
 
 def n_extended(n: int, size: int, beam_width: int | None, screened: bool) -> int | None:
-    """How many sets are extended to sets of a size; None where all sets of that size are looked at.
-
-    Parameters
-    ----------
-    n : int
-        Number of candidates.
-    size : int
-        Of the larger sets.
-    beam_width : int or None
-        What the user says.
-    screened : bool
-        Whether sets are screened, so that more of them can be looked at.
-
-    Examples
-    --------
-    >>> n_extended(200, 2, None, False), n_extended(2000, 2, None, False), n_extended(2000, 2, 5, False)
-    (None, 25, 5)
-    """
+    """How many sets are extended to sets of a size; None where all sets of that size are looked at."""
     most = MOST_SCREENED if screened else MOST_SETS
     if beam_width is None and comb(n, size) <= most:
         return None
@@ -150,22 +103,7 @@ def n_extended(n: int, size: int, beam_width: int | None, screened: bool) -> int
 
 
 def n_sets(n: int, depth: int, beam_width: int | None, screened: bool) -> int:
-    """How many sets are looked at in a step, at most.
-
-    Parameters
-    ----------
-    n : int
-        Number of candidates.
-    depth : int
-        How many are added in mind.
-    beam_width, screened
-        As of `n_extended`.
-
-    Examples
-    --------
-    >>> n_sets(200, 2, None, False), n_sets(200, 1, None, False), n_sets(2000, 3, 5, False)
-    (19900, 0, 20000)
-    """
+    """How many sets are looked at in a step, at most."""
     if depth > 1 and n_extended(n, depth, beam_width, screened) is None:
         return comb(n, depth)
     widths = [(size, n_extended(n, size, beam_width, screened)) for size in range(2, depth + 1)]
@@ -173,29 +111,13 @@ def n_sets(n: int, depth: int, beam_width: int | None, screened: bool) -> int:
 
 
 def all_sets(n: int, size: int) -> IntArray:
-    """All sets of so many out of n, one a row, in ascending order.
-
-    Examples
-    --------
-    >>> all_sets(3, 2)
-    array([[0, 1],
-           [0, 2],
-           [1, 2]])
-    """
+    """All sets of so many out of n, one a row, in ascending order."""
     flat = (member for members in combinations(range(n), size) for member in members)
     return np.fromiter(flat, dtype=np.intp, count=comb(n, size) * size).reshape(-1, size)
 
 
 def extended(sets: IntArray, n: int) -> IntArray:
-    """All sets with one more out of n, one a row, none of them twice.
-
-    Examples
-    --------
-    >>> extended(np.array([[1], [2]]), 3)
-    array([[0, 1],
-           [0, 2],
-           [1, 2]])
-    """
+    """All sets with one more out of n, one a row, none of them twice."""
     added = np.tile(np.arange(n), len(sets))[:, None]
     larger = np.hstack([np.repeat(sets, n, axis=0), added])
     new = (larger[:, :-1] != added).all(axis=1)
@@ -206,13 +128,6 @@ def worth(losses: FloatArray, before: float, costs: FloatArray) -> FloatArray:
     """What candidates are compared by: losses, or improvements per cost where costs differ; the lower, the better.
 
     On a loss that isn't finite all improve without end, whatever they cost.
-
-    Examples
-    --------
-    >>> worth(np.array([3.0, 2.0]), 4.0, np.array([1.0, 1.0]))
-    array([3., 2.])
-    >>> worth(np.array([3.0, 2.0]), 4.0, np.array([1.0, 4.0]))
-    array([-1. , -0.5])
     """
     if (costs == costs[0]).all() or not isfinite(before):
         return losses

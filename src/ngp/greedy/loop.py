@@ -1,7 +1,7 @@
 """Algorithm 1 of the paper: add, in each step, the candidate whose retrained predictor has the lowest loss.
 
-Beyond the paper, a pursuit can look ahead (`ngp.greedy.look_ahead`), take back what no longer pays (`ngp.greedy.floating`), and
-ask whether a gain is more than chance (`ngp.greedy.significance`).
+Beyond the paper, a pursuit can look ahead (`ngp.greedy.look_ahead`), undo what no longer pays
+(`ngp.greedy.floating`), and ask whether a gain is more than chance (`ngp.greedy.significance`).
 """
 
 from __future__ import annotations
@@ -57,25 +57,6 @@ def pursue(
 
     Ctrl-C gives up the step that is being made and keeps those before. However a pursuit is cut short, the last steps
     are taken back if they may be chance.
-
-    Parameters
-    ----------
-    search : Search
-        Finds the best candidate of a step.
-    rule : StopRule
-        Says when to stop.
-    fixed : int array
-        Columns that are selected from the start.
-    n_fixed : int, optional
-        How many features they are, where that is not their number: a category is one feature of several columns.
-    floating : bool
-        Whether what no longer pays is dropped, and exchanged in the end.
-    chance : Chance, optional
-        Says how probable each gain is by chance.
-    made : sequence of Step
-        Steps that an earlier pursuit made, with which to go on.
-    observer : Observer, optional
-        Who is told of each step, the start among them.
     """
     pursuit = _Pursuit(search, rule, floating, chance, observer, list(made))
     steps = pursuit.steps

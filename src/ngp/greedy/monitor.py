@@ -21,19 +21,6 @@ class Monitor:
     """The observer of a selector's pursuit (see `ngp.greedy.loop.Observer`).
 
     A step is saved before anybody hears of it, so that no callback can lose it.
-
-    Parameters
-    ----------
-    estimator : NeuralGreedyPursuit
-        The selector.
-    context : sklearn.callback.CallbackContext
-        Of its fit, for scikit-learn's callbacks.
-    attributes : callable
-        Given the steps so far, the fitted attributes that a selector with these steps has.
-    checkpoint : Path, optional
-        The file to keep up to date.
-    identity, seed
-        What the checkpoint says beside the steps.
     """
 
     def __init__(
@@ -75,15 +62,7 @@ class Monitor:
 
 
 def step_line(step: Step, steps: Sequence[Step] = ()) -> str:
-    """A step in one line of text, which begins with the number of features that are selected then.
-
-    Parameters
-    ----------
-    step : Step
-        The step.
-    steps : sequence of Step
-        All steps so far, which name what an exchange gives away.
-    """
+    """A step in one line of text, which begins with the number of features that are selected then."""
     what = step_in_words(step, group_names(steps)) or "start"
     error = f" ± {step.standard_error:.2g}" if step.standard_error == step.standard_error else ""
     return f"{step.n_selected:4d}  {what:<24} loss {step.loss:.6g}{error}  {step.seconds:.1f} s"

@@ -61,8 +61,8 @@ class Step:
     kept : bool
         Whether the step is part of the final selection: neither taken back nor undone by a later one.
     chance : float
-        Probability of a gain as large by chance (see `ngp.greedy.significance`), of this step together with those directly before
-        it that might have been chance; NaN where nobody asked.
+        Probability of a gain as large by chance (see `ngp.greedy.significance`), of this step together with those
+        directly before it that might have been chance; NaN if not computed.
     dropped : int or None
         The group that was dropped.
     ahead : float
@@ -103,21 +103,7 @@ class Step:
 
 
 def scored_step(scored: Losses, position: int, *, before: float, predictor: str, **others: Any) -> Step:
-    """Make the step that leads to one of several selections.
-
-    Parameters
-    ----------
-    scored : Losses
-        Of the selections.
-    position : int
-        Which of them it is.
-    before : float
-        Loss before the step.
-    predictor : str
-        What predicted, unless the losses say it.
-    **others
-        The other attributes of the step.
-    """
+    """Make the step that leads to one of several selections."""
     parts, weights = scored.parts[position].copy(), scored.weights  # a view would keep the parts of all candidates
     loss = float(scored.means[position])
     return Step(
@@ -134,21 +120,11 @@ def scored_step(scored: Losses, position: int, *, before: float, predictor: str,
 
 @dataclass(frozen=True)
 class Path:
-    """All steps of a pursuit, and why it ended.
+    """All steps of a pursuit, and why it ended."""
 
-    Attributes
-    ----------
-    steps : tuple of Step
-        The start, then all others; those that did not pay or were undone later are marked as not kept.
-    reason : str
-        Why the pursuit ended.
-    partial : bool
-        Whether it was cut short, and could have gone on.
-    """
-
-    steps: tuple[Step, ...]
-    reason: str
-    partial: bool = False
+    steps: tuple[Step, ...]  # the start, then all others
+    reason: str  # why the pursuit ended
+    partial: bool = False  # whether it was cut short, and could have gone on
 
     @property
     def kept(self) -> tuple[Step, ...]:
@@ -162,24 +138,12 @@ class Path:
 
 
 def additions(steps: Sequence[Step]) -> list[Step]:
-    """Those of all steps of a pursuit that added what is selected in the end.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        The start, and all others.
-    """
+    """Those of all steps of a pursuit that added what is selected in the end."""
     return [step for step in steps[1:] if step.kept and step.group is not None]
 
 
 def chosen(steps: Sequence[Step]) -> dict[int | None, IntArray]:
-    """The groups that are selected after some steps, in their order, with the columns that each added.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        The start, whose columns have the key None, and others, none of them taken back.
-    """
+    """The groups that are selected after some steps, in their order, with the columns that each added."""
     found: dict[int | None, IntArray] = {None: steps[0].columns}
     for step in steps[1:]:
         if step.dropped is not None:
@@ -190,28 +154,12 @@ def chosen(steps: Sequence[Step]) -> dict[int | None, IntArray]:
 
 
 def columns_of(selected: Mapping[int | None, IntArray]) -> IntArray:
-    """All columns that are selected.
-
-    Parameters
-    ----------
-    selected : mapping
-        Groups and the columns that each added (see `chosen`).
-    """
+    """All columns that are selected."""
     return np.concatenate(list(selected.values()))
 
 
 def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
-    """A path that ends with some steps; those that later ones have undone are marked as not kept.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        All steps; those that were taken back are marked as not kept.
-    reason : str
-        Why the pursuit ended.
-    partial : bool
-        Whether it could have gone on.
-    """
+    """A path that ends with some steps; those that later ones have undone are marked as not kept."""
     last = {step.group: number for number, step in enumerate(steps) if step.kept}
     selected = chosen([step for step in steps if step.kept])
     marked = [

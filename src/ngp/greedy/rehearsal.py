@@ -61,33 +61,15 @@ class _Scene:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """Tries the first, the middle and the last step of a fit, on samples of the candidates.
+    """Tries the first, the middle and the last step of a fit, on samples of the candidates."""
 
-    Attributes
-    ----------
-    problem : Problem
-        Whose columns have been looked at.
-    scorer : Scorer or ScheduledScorer
-        What scores.
-    screening : Screening or None
-        What screens.
-    fixed : int array
-        Columns that are selected from the start.
-    n_steps : int
-        Of the fit.
-    pool : slice
-        Columns that samples are taken from.
-    n_jobs : int or None
-        As everywhere in scikit-learn.
-    """
-
-    problem: Problem
-    scorer: Scorer | ScheduledScorer
-    screening: Screening | None
-    fixed: IntArray
-    n_steps: int
-    pool: slice
-    n_jobs: int | None
+    problem: Problem  # whose columns have been looked at
+    scorer: Scorer | ScheduledScorer  # what scores
+    screening: Screening | None  # what screens
+    fixed: IntArray  # columns that are selected from the start
+    n_steps: int  # of the fit
+    pool: slice  # columns that samples are taken from
+    n_jobs: int | None  # as everywhere in scikit-learn
 
     @cached_property
     def scenes(self) -> dict[int, _Scene]:
@@ -187,15 +169,7 @@ class Rehearsal:
         return costs
 
     def step_seconds(self, n_groups: int, n_candidates: int, n_scored: int) -> float:
-        """Time of a step.
-
-        Parameters
-        ----------
-        n_groups : int
-            That are selected before it.
-        n_candidates, n_scored : int
-            How many there are, and how many are left by the cheap pass.
-        """
+        """Time of a step."""
         selection = int(n_groups > 0 or len(self.fixed) > 0)  # is scored, too
         seconds = Cost.interpolated(self.scoring, n_groups).of(n_scored + selection)
         if n_scored < n_candidates:
@@ -236,13 +210,7 @@ class Rehearsal:
         return FINAL_FITS * unit if self.slow else clock(lambda: scorer.fit(self._final_columns))
 
     def n_bytes(self, n_candidates: int) -> int:
-        """Memory for a step or for the final predictor, whichever needs more; as far as numpy allocates it.
-
-        Parameters
-        ----------
-        n_candidates : int
-            That are scored in a step.
-        """
+        """Memory for a step or for the final predictor, whichever needs more; as far as numpy allocates it."""
         each = 8 * (len(self.problem.part_weights) + 4)  # parts, mean, number, place, column of a candidate
         number, seconds = self._points[self._middle][-1]
         if seconds > TRACED_SECONDS:

@@ -41,47 +41,17 @@ def _parts(rule: StopRule) -> Iterator[StopRule]:
 
 
 def least_gain(rule: StopRule) -> float:
-    """The relative gain that a feature must bring to pay; 0, which is any gain, where a rule doesn't say.
-
-    Parameters
-    ----------
-    rule : StopRule
-        Says when to stop.
-
-    Examples
-    --------
-    >>> least_gain(FirstOf([MaxFeatures(10), RelativeImprovement(0.06)])), least_gain(MaxFeatures(3))
-    (0.06, 0.0)
-    """
+    """The relative gain that a feature must bring to pay; 0, which is any gain, where a rule doesn't say."""
     return max((part.tol for part in _parts(rule) if isinstance(part, RelativeImprovement)), default=0.0)
 
 
 def chance_level(rule: StopRule) -> float | None:
-    """The largest probability of a gain by chance that still pays; None where a rule doesn't ask for it.
-
-    Parameters
-    ----------
-    rule : StopRule
-        Says when to stop.
-
-    Examples
-    --------
-    >>> chance_level(FirstOf([MaxFeatures(10), BeyondChance(0.05)])), chance_level(MaxFeatures(3))
-    (0.05, None)
-    """
+    """The largest probability of a gain by chance that still pays; None where a rule doesn't ask for it."""
     return min((part.level for part in _parts(rule) if isinstance(part, BeyondChance)), default=None)
 
 
 def n_unproven(rule: StopRule, steps: Sequence[StepLike]) -> int:
-    """How many of the last steps are additions that may be chance; none where a rule doesn't ask for it.
-
-    Parameters
-    ----------
-    rule : StopRule
-        Says when to stop.
-    steps : sequence of steps
-        All steps so far.
-    """
+    """How many of the last steps are additions that may be chance; none where a rule doesn't ask for it."""
     return max((part.n_unpaid(steps) for part in _parts(rule) if isinstance(part, BeyondChance)), default=0)
 
 
@@ -97,62 +67,27 @@ class Most(NamedTuple):
 
 
 def most_selected(rule: StopRule) -> Most:
-    """How many features and columns a rule allows.
-
-    Parameters
-    ----------
-    rule : StopRule
-        Says when to stop.
-
-    Examples
-    --------
-    >>> most_selected(FirstOf([MaxFeatures(10), MaxColumns(30), MaxColumns(20)]))
-    Most(features=10, columns=20)
-    """
+    """How many features and columns a rule allows."""
     features = [part.n for part in _parts(rule) if isinstance(part, MaxFeatures)]
     columns = [part.n for part in _parts(rule) if isinstance(part, MaxColumns)]
     return Most(min(features, default=inf), min(columns, default=inf))
 
 
 def room_left(rule: StopRule, last: StepLike) -> int | None:
-    """How many more groups a rule allows; None where it says no number.
-
-    Parameters
-    ----------
-    rule : StopRule
-        Says when to stop.
-    last : StepLike
-        The last step.
-    """
+    """How many more groups a rule allows; None where it says no number."""
     most = most_selected(rule)
     room = min(most.features - last.n_selected, most.columns - last.n_columns)
     return None if room == inf else int(room)
 
 
 def spent_budget(rule: StopRule, steps: Sequence[StepLike]) -> Stop | None:
-    """What a rule says when its time or its number of fits is used up; None as long as it isn't.
-
-    Parameters
-    ----------
-    rule : StopRule
-        Says when to stop.
-    steps : sequence of steps
-        All steps so far.
-    """
+    """What a rule says when its time or its number of fits is used up; None as long as it isn't."""
     stops = [part.check(steps) for part in _parts(rule) if isinstance(part, MaxTime | MaxFits)]
     return next((stop for stop in stops if stop is not None), None)
 
 
 def with_what_is_left(rule: StopRule, steps: Sequence[StepLike]) -> StopRule:
-    """The same rule with that part of its budgets which some steps haven't used.
-
-    Parameters
-    ----------
-    rule : StopRule
-        Says when to stop; its budgets aren't spent (see `spent_budget`).
-    steps : sequence of steps
-        What was done so far.
-    """
+    """The same rule with that part of its budgets which some steps haven't used."""
     if isinstance(rule, FirstOf):
         return FirstOf([with_what_is_left(part, steps) for part in rule.rules])
     if isinstance(rule, MaxTime):

@@ -46,43 +46,18 @@ MOST_ROWS = 2**14
 
 
 def n_scored(screen: int | Literal["auto"], n_candidates: int) -> int:
-    """How many candidates of a step are scored exactly.
-
-    Parameters
-    ----------
-    screen : int or "auto"
-        The number, or ``"auto"`` for one that grows with the root of the number of candidates.
-    n_candidates : int
-        How many there are.
-
-    Examples
-    --------
-    >>> n_scored(100, 5_000), n_scored(100, 50)
-    (100, 50)
-    >>> [n_scored("auto", n) for n in (100, 10_000, 1_000_000)]
-    [100, 1000, 10000]
-    """
+    """How many candidates of a step are scored exactly."""
     number = round(AUTO_FACTOR * n_candidates**0.5) if screen == "auto" else screen
     return min(number, n_candidates)
 
 
 @dataclass(frozen=True)
 class Screening:
-    """Chooses the candidates that are scored exactly.
+    """Chooses the candidates that are scored exactly."""
 
-    Attributes
-    ----------
-    screen : int or "auto"
-        How many (see `n_scored`).
-    seed : int
-        Of the random units.
-    n_jobs : int or None
-        Parallel tasks. No answer depends on it.
-    """
-
-    screen: int | Literal["auto"]
-    seed: int
-    n_jobs: int | None = None
+    screen: int | Literal["auto"]  # how many (see `n_scored`)
+    seed: int  # of the random units
+    n_jobs: int | None = None  # parallel tasks. No answer depends on it
 
     def __post_init__(self) -> None:
         if isinstance(self.screen, bool):  # which passes for a number

@@ -52,32 +52,7 @@ STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the
 
 
 class RedrawnColumns(ColumnSource):
-    """X with columns drawn anew, given the selected ones: all others, or some of them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The real data.
-    selected : int array
-        Columns that stay as they are.
-    key : tuple of three int
-        Names the draw.
-    drawn : int array, optional
-        Columns that are drawn anew, where others than the selected ones stay as they are, too.
-
-    Examples
-    --------
-    >>> from ngp.data.groups import make_groups
-    >>> from ngp.data.problem import make_problem
-    >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> X[:, 2] += X[:, 0]
-    >>> problem = make_problem(X, X[:, 1], groups=make_groups(None, 3))
-    >>> redrawn = RedrawnColumns(problem, np.array([0]), (0, 0, 0)).read(np.arange(3)).T
-    >>> bool((redrawn[:, 0] == X[:, 0]).all()), bool((redrawn[:, 1] == X[:, 1]).any())
-    (True, False)
-    >>> bool(np.corrcoef(redrawn[:, 0], redrawn[:, 2])[0, 1] > 0.5)
-    True
-    """
+    """X with columns drawn anew, given the selected ones: all others, or some of them."""
 
     def __init__(
         self, problem: Problem, selected: IntArray, key: tuple[int, int, int], drawn: IntArray | None = None
@@ -150,45 +125,23 @@ class RedrawnColumns(ColumnSource):
 
 
 def bytes_kept(problem: Problem) -> int:
-    """Memory for the columns of a draw; none where there are so many that they are drawn whenever they are read.
-
-    Parameters
-    ----------
-    problem : Problem
-        The real data.
-    """
+    """Memory for the columns of a draw; none where there are so many that they are drawn whenever they are read."""
     n_bytes = 8 * problem.n_samples * problem.n_columns
     return n_bytes if n_bytes <= KEPT_BYTES else 0
 
 
 def share_taken(before: float, loss: float) -> float:
-    """Share of a loss that was taken away; nothing can be taken from none.
-
-    Examples
-    --------
-    >>> share_taken(4.0, 3.0), share_taken(0.0, 0.0)
-    (0.25, 0.0)
-    """
+    """Share of a loss that was taken away; nothing can be taken from none."""
     return 1 - loss / before if before > 0 else 0.0
 
 
 @dataclass(frozen=True)
 class Chance:
-    """Says how probable it is that steps gain what they gain by chance.
+    """Says how probable it is that steps gain what they gain by chance."""
 
-    Attributes
-    ----------
-    search : callable
-        Makes, for a problem, the `Search` that finds the best candidate of a step.
-    seed : int
-        Of the draws.
-    level : float
-        The largest probability that pays.
-    """
-
-    search: Callable[[Problem], Search]
-    seed: int
-    level: float
+    search: Callable[[Problem], Search]  # makes, for a problem, the `Search` that finds the best candidate of a step
+    seed: int  # of the draws
+    level: float  # the largest probability that pays
 
     def still_pays(
         self, problem: Problem, rest: IntArray, own: IntArray, step: int, without: float, together: float
@@ -196,17 +149,6 @@ class Chance:
         """Probability that a selected group lowers the loss so much by chance, if it knew no more than the rest.
 
         The columns of the group alone are drawn anew, given the rest.
-
-        Parameters
-        ----------
-        problem : Problem
-            The real data.
-        rest, own : int array
-            The selected columns without the group, and its own.
-        step : int
-            The number of the step.
-        without, together : float
-            The losses without it and with it.
         """
         selections = ColumnSets.of([np.sort(np.concatenate([rest, own]))])
         gains = []
@@ -231,17 +173,6 @@ class Draws:
 
     Several steps gain what the best of them, together with those before it, gain: a further one that gains nothing
     changes nothing, though it may gain less by chance.
-
-    Parameters
-    ----------
-    chance : Chance
-        Finds the best candidates of a draw.
-    problem : Problem
-        The real data.
-    selected : int array
-        The columns that are selected before the first step.
-    step : int
-        The number of the first step.
     """
 
     def __init__(self, chance: Chance, problem: Problem, selected: IntArray, step: int) -> None:
@@ -266,13 +197,6 @@ class Draws:
 
         Chance means that no candidate knows anything that the selection before the first step doesn't know. As many
         draws are made as it takes to be clear about it.
-
-        Parameters
-        ----------
-        before, loss : float
-            The losses before and after the step.
-        n_ahead : int
-            How many groups were added in mind for the loss after it.
         """
         if self._aheads:
             self._gain = max(self._gain, share_taken(self._before, loss))
@@ -314,19 +238,6 @@ def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:
     """How many standard deviations a gain is above others, and how probable that is.
 
     The largest of many numbers has nearly a Gumbel distribution; it is fitted by mean and deviation.
-
-    Parameters
-    ----------
-    gains : float array
-        The best gains of several draws.
-    gain : float
-        What is compared with them.
-
-    Examples
-    --------
-    >>> deviations, probability = tail_probability(np.array([0.01, 0.02, 0.03]), 0.05)
-    >>> round(deviations, 2), round(probability, 3)
-    (2.6, 0.02)
     """
     n, deviation = len(gains), float(gains.std(ddof=1))
     if deviation == 0:
@@ -337,22 +248,7 @@ def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:
 
 
 def is_clear(deviations: float, n_draws: int, level: float) -> bool:
-    """Whether so many draws are enough to say on which side of a level the probability is.
-
-    Parameters
-    ----------
-    deviations : float
-        How many standard deviations a gain is above those of the draws.
-    n_draws : int
-        How many of these there are.
-    level : float
-        Of the probability.
-
-    Examples
-    --------
-    >>> [is_clear(deviations, 6, 0.01) for deviations in (0.5, 4.0, 9.0)], is_clear(4.5, 40, 0.01)
-    ([True, False, True], False)
-    """
+    """Whether so many draws are enough to say on which side of a level the probability is."""
     if deviations > CLEAR_DEVIATIONS.get(n_draws, ALWAYS_CLEAR):
         return True
     at_level = -(log(-log1p(-level)) + EULER) * sqrt(6) / pi

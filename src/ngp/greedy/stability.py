@@ -148,15 +148,6 @@ def halves(problem: Problem, n_halves: int, seed: int) -> Iterator[BoolArray]:
     """Masks of the rows that are in a half, one after the other, every two of them complementary.
 
     Rows of an explicit validation set are in all of them, rows of weight zero in none. Classes are halved one by one.
-
-    Parameters
-    ----------
-    problem : Problem
-        The rows.
-    n_halves : int
-        An even number.
-    seed : int
-        Of the splits.
     """
     judges = np.arange(problem.n_samples) >= problem.n_fit
     useful = np.flatnonzero((problem.weights > 0) & ~judges)
@@ -178,23 +169,7 @@ def halves(problem: Problem, n_halves: int, seed: int) -> Iterator[BoolArray]:
 def selections_on_halves(
     problem: Problem, n_halves: int, seed: int, select: Callable[[StopRule, Problem], Path], rule: StopRule, first: Path
 ) -> tuple[IntArray, ...]:
-    """The groups that are selected on each half, pair by pair, as long as nothing cuts that short.
-
-    Parameters
-    ----------
-    problem : Problem
-        All rows.
-    n_halves : int
-        An even number.
-    seed : int
-        Of the splits.
-    select : callable
-        Selects on some of the rows, until a rule says stop.
-    rule : StopRule
-        Has the budgets, which are those of all selections together.
-    first : Path
-        The selection on all rows.
-    """
+    """The groups that are selected on each half, pair by pair, as long as nothing cuts that short."""
     steps, selections, why = list(first.steps), [], first.reason if first.partial else ""
     for rows in halves(problem, n_halves, seed):
         if not why and (spent := spent_budget(rule, steps)):
@@ -215,15 +190,7 @@ def selections_on_halves(
 
 
 def half_problem(problem: Problem, mask: BoolArray) -> Problem:
-    """The problem of some of the rows: all others neither train nor judge.
-
-    Parameters
-    ----------
-    problem : Problem
-        With all rows.
-    mask : bool array
-        Which rows have a say.
-    """
+    """The problem of some of the rows: all others neither train nor judge."""
     rounds = tuple(restricted for fold in problem.rounds if (restricted := _restricted(fold, mask)) is not None)
     return replace(problem, weights=np.where(mask, problem.weights, 0.0), rounds=rounds)
 

@@ -19,18 +19,6 @@ def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:
     It is :math:`\sqrt{\frac{n}{n-1} \sum_f w_f^2 (l_f - \bar l)^2}` with :math:`\bar l = \sum_f w_f l_f`,
     over the n folds of positive weight. For equal weights this is the usual ``std(ddof=1) / sqrt(n)``; a
     large fold counts by its share in the mean.
-
-    Parameters
-    ----------
-    fold_losses : float array
-        One loss per fold.
-    fold_weights : float array
-        Share of each fold; they sum to 1.
-
-    Examples
-    --------
-    >>> standard_error(np.array([1.0, 3.0]), np.array([0.5, 0.5]))
-    1.0
     """
     n = int(np.count_nonzero(fold_weights))
     if n < 2:
@@ -43,21 +31,7 @@ def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:
 
 
 def certainty(scored: Losses, better: int, other: int | None) -> float:
-    """Probability that one of several selections is better than another, from the paired differences of their parts.
-
-    Parameters
-    ----------
-    scored : Losses
-        Of the selections.
-    better, other : int
-        Which of them; without the other one, and where there is a single part, nothing can be said: NaN.
-
-    Examples
-    --------
-    >>> scored = Losses(np.array([[1.0, 2.0, 3.0], [1.3, 2.2, 3.4]]), np.full(3, 1 / 3))
-    >>> round(certainty(scored, 0, 1), 3), certainty(scored, 0, 0)
-    (0.982, 0.5)
-    """
+    """Probability that one of several selections is better than another, from the paired differences of their parts."""
     n_parts = np.count_nonzero(scored.weights)
     if other is None or n_parts < 2:
         return nan

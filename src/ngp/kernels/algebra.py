@@ -31,13 +31,7 @@ LAPACK = {
 
 
 def jitter(attempt: int, size: int, dtype: str) -> float:
-    """What is added to the diagonal of a matrix that rounding made indefinite: size · ε · 10^attempt.
-
-    Examples
-    --------
-    >>> jitter(0, 100, "float64") < 1e-13 < jitter(1, 100, "float64")
-    True
-    """
+    """What is added to the diagonal of a matrix that rounding made indefinite: size · ε · 10^attempt."""
     return size * float(np.finfo(dtype).eps) * 10.0**attempt
 
 
@@ -46,19 +40,6 @@ class NumpyAlgebra:
 
     Large arrays are kept from call to call, since asking the system for memory can take longer than a product. So an
     object serves one thread at a time, and what `inverse_root` returns lasts until the next call for the same shape.
-
-    Parameters
-    ----------
-    dtype : {"float32", "float64"}
-        Precision.
-
-    Examples
-    --------
-    >>> algebra = NumpyAlgebra("float64")
-    >>> matrix = np.array([[[2.0, 1.0], [1.0, 2.0]]])
-    >>> root = algebra.inverse_root(lambda rows, columns, out: matrix[:, rows, columns].copy(), np.ones((1, 2)))
-    >>> np.allclose(root @ root.mT, np.linalg.inv(matrix + np.eye(2)))
-    True
     """
 
     xp: Any = np
@@ -84,17 +65,7 @@ class NumpyAlgebra:
         return values
 
     def inverse_root(self, block: Block, diagonal: AnyArray) -> AnyArray:
-        """Upper triangular R with R Rᵀ = A⁻¹ for each positive definite matrix A of a stack.
-
-        Parameters
-        ----------
-        block : callable
-            ``block(rows, columns, out)`` returns some rows and columns of all A, in `out` or in a new array. It is
-            asked for blocks on and above the diagonal only.
-        diagonal : array of shape (n_matrices, size)
-            What is added to the diagonals. Where rounding makes A indefinite, so is a `jitter`, as small as will do;
-            where none will, the result is NaN.
-        """
+        """Upper triangular R with R Rᵀ = A⁻¹ for each positive definite matrix A of a stack."""
         size = diagonal.shape[1]
         for attempt in range(MOST_ATTEMPTS):
             root, failed = self._eliminate(block, diagonal)
@@ -159,15 +130,7 @@ class NumpyAlgebra:
 
 
 class TorchAlgebra:
-    """Tensors of torch, stacks of matrices at a time.
-
-    Parameters
-    ----------
-    device : str
-        A device of torch.
-    dtype : {"float32", "float64"}
-        Precision.
-    """
+    """Tensors of torch, stacks of matrices at a time."""
 
     # As above; a gigabyte in single precision, enough to keep a GPU busy.
     stack_numbers = 2**28

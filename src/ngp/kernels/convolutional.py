@@ -10,40 +10,12 @@ __all__ = ["NETWORKS", "paper_network", "strong_network"]
 
 
 def paper_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    """Make the paper's network: two convolutions, each with ReLU and a 2 x 2 maximum, dropout and a linear layer.
-
-    Parameters
-    ----------
-    image : tuple of three int
-        Channels, rows and columns.
-    n_outputs : int
-        Number of outputs.
-
-    Examples
-    --------
-    >>> import torch
-    >>> paper_network((1, 28, 28), 10)(torch.zeros(2, 1, 28, 28)).shape
-    torch.Size([2, 10])
-    """
+    """Make the paper's network: two convolutions, each with ReLU and a 2 x 2 maximum, dropout and a linear layer."""
     return _convolutional(image, n_outputs, filters=((32, 3), (64, 3)), margin=False)
 
 
 def strong_network(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
-    """Make a stronger network: three convolutions, the first with filters of 5 x 5, all with a margin of zeros.
-
-    Parameters
-    ----------
-    image : tuple of three int
-        Channels, rows and columns.
-    n_outputs : int
-        Number of outputs.
-
-    Examples
-    --------
-    >>> import torch
-    >>> strong_network((3, 16, 16), 1)(torch.zeros(2, 3, 16, 16)).shape
-    torch.Size([2, 1])
-    """
+    """Make a stronger network: three convolutions, the first with filters of 5 x 5, all with a margin of zeros."""
     return _convolutional(image, n_outputs, filters=((32, 5), (64, 3), (128, 3)), margin=True)
 
 

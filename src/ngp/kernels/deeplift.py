@@ -25,30 +25,7 @@ MOST_NUMBERS = 1 << 21
 
 @torch.no_grad()
 def attributions(network: nn.Module, inputs: Tensor, baselines: Tensor) -> Tensor:
-    """Contributions of the inputs to the outputs, averaged over baselines.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        One of `explainable_layers`, with a row of outputs for each sample; it isn't changed, and dropout is inactive.
-    inputs : Tensor of shape (n_inputs, ...)
-        The samples that are explained.
-    baselines : Tensor of shape (n_baselines, ...)
-        The samples that they are compared with.
-
-    Returns
-    -------
-    Tensor of shape (n_inputs, n_outputs, ...)
-        On the device and in the precision of the network.
-
-    Examples
-    --------
-    >>> network = nn.Sequential(nn.Linear(2, 1), nn.ReLU())
-    >>> network.load_state_dict({"0.weight": torch.ones(1, 2), "0.bias": torch.zeros(1)})
-    <All keys matched successfully>
-    >>> attributions(network, torch.tensor([[3.0, 1.0]]), torch.tensor([[0.0, 0.0], [-4.0, 0.0]]))
-    tensor([[[3.2500, 0.7500]]])
-    """
+    """Contributions of the inputs to the outputs, averaged over baselines."""
     layers = explainable_layers(network)
     if inputs.shape[1:] != baselines.shape[1:] or not len(baselines):
         raise ValueError(
@@ -72,18 +49,7 @@ def attributions(network: nn.Module, inputs: Tensor, baselines: Tensor) -> Tenso
 
 
 def explainable_layers(network: nn.Module) -> list[nn.Module]:
-    """The layers of a network, or an error where there is no rule for one of them.
-
-    Parameters
-    ----------
-    network : torch.nn.Module
-        A `torch.nn.Sequential` (also of such) of Linear, Conv2d, ReLU, MaxPool2d, Dropout and Flatten.
-
-    Examples
-    --------
-    >>> explainable_layers(nn.Sequential(nn.Sequential(nn.Linear(2, 3), nn.ReLU()), nn.Linear(3, 1)))
-    [Linear(in_features=2, out_features=3, bias=True), ReLU(), Linear(in_features=3, out_features=1, bias=True)]
-    """
+    """The layers of a network, or an error where there is no rule for one of them."""
     if type(network) is nn.Sequential:
         return [layer for part in network for layer in explainable_layers(part)]
     odd_margin = isinstance(network, nn.Conv2d) and (

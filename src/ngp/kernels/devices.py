@@ -10,13 +10,7 @@ __all__ = ["has_nvidia_driver", "require_torch", "resolve_device"]
 
 
 def require_torch(what: str) -> None:
-    """Say how to install torch if something needs it and it isn't there.
-
-    Parameters
-    ----------
-    what : str
-        What needs torch, as the subject of the sentence.
-    """
+    """Say how to install torch if something needs it and it isn't there."""
     if find_spec("torch") is None:
         raise ImportError(f"{what} needs torch: install it with pip install 'neural-greedy-pursuit[torch]'.")
 
@@ -31,20 +25,7 @@ def has_nvidia_driver() -> bool:
 
 
 def resolve_device(own: str, common: str = "auto", *, dtype: str = "float32") -> str:
-    """The device to run on: a predictor's own choice, else the common one, else the best there is.
-
-    Parameters
-    ----------
-    own, common : {"auto", "cpu", "cuda", "mps"}
-        What the predictor says, and what the selector says.
-    dtype : {"float32", "float64"}
-        Precision; Apple's GPUs have no double.
-
-    Examples
-    --------
-    >>> resolve_device("cpu", "cuda"), resolve_device("auto", "cpu")
-    ('cpu', 'cpu')
-    """
+    """The device to run on: a predictor's own choice, else the common one, else the best there is."""
     device = common if own == "auto" else own
     if device == "cpu" or (device == "auto" and not _may_have_gpu()):
         return "cpu"

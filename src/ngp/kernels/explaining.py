@@ -25,52 +25,21 @@ class ScreenTask:
 
     A row has a place for each of H units, m new columns, the intercept and Q residuals, then padding. With the roots of
     the weights as factors, row j of a candidate is ``relu(base[j] + x[j] @ slot_weights) + x[j] @ places + shift[j]``.
-
-    Attributes
-    ----------
-    base : (J, width)
-        Pre-activations from the selected columns, bias included; zero beyond the units.
-    shift : (J, width)
-        What is added at the end: minus the units without the candidate, the intercept, the residuals.
-    slot_weights : (m, width)
-        Weights of the new columns; zero beyond the units.
-    places : (m, width)
-        One where a new column itself stands, zero elsewhere.
-    ridge : (n_params,)
-        Ridge of each parameter; none for the intercept.
-    roots : (J,)
-        Roots of the sample weights.
-    n_outputs : int
-        Q.
     """
 
-    base: AnyArray
-    shift: AnyArray
-    slot_weights: AnyArray
-    places: AnyArray
-    ridge: AnyArray
-    roots: FloatArray
-    n_outputs: int
+    base: AnyArray  # pre-activations from the selected columns, bias included; zero beyond the units
+    shift: AnyArray  # what is added at the end: minus the units without the candidate, the intercept, the residuals
+    slot_weights: AnyArray  # weights of the new columns; zero beyond the units
+    places: AnyArray  # one where a new column itself stands, zero elsewhere
+    ridge: AnyArray  # ridge of each parameter; none for the intercept
+    roots: FloatArray  # roots of the sample weights
+    n_outputs: int  # Q
 
 
 def screen_task(
     base: FloatArray, slot_weights: FloatArray, residuals: FloatArray, weights: FloatArray, ridge: float
 ) -> ScreenTask:
-    """Put together what the candidates of one step share.
-
-    Parameters
-    ----------
-    base : array of shape (J, H)
-        Pre-activations of the units from the selected columns.
-    slot_weights : array of shape (m, H)
-        Weights of a candidate's first, second, … new column.
-    residuals : array of shape (J, Q)
-        What is to be explained.
-    weights : array of shape (J,)
-        Sample weights.
-    ridge : float
-        Ridge penalty of the units and the new columns.
-    """
+    """Put together what the candidates of one step share."""
     (n_rows, n_units), n_new, n_outputs = base.shape, len(slot_weights), residuals.shape[1]
     intercept = n_units + n_new
     width = padded_width(intercept + 1 + n_outputs, SINGLE)
@@ -95,23 +64,7 @@ def screen_task(
 
 
 def gains(task: ScreenTask, columns: FloatArray) -> FloatArray:
-    """What each candidate takes from the weighted sum of the squared residuals, all outputs together.
-
-    Parameters
-    ----------
-    task : ScreenTask
-        What the candidates share.
-    columns : array of shape (n_candidates, m, J)
-        Their new columns. No candidate's answer depends on the others.
-
-    Examples
-    --------
-    >>> x = np.linspace(-1, 1, 50)
-    >>> task = screen_task(np.zeros((50, 2)), np.array([[1.0, -1.0]]), np.abs(x)[:, None], np.ones(50), ridge=1e-3)
-    >>> found = gains(task, np.array([[x], [np.cos(40 * x)]]))  # the first one's units say it all
-    >>> bool(found[0] > 0.999 * np.square(x).sum()), bool(found[1] < found[0])
-    (True, True)
-    """
+    """What each candidate takes from the weighted sum of the squared residuals, all outputs together."""
     columns = np.multiply(columns, task.roots, dtype=SINGLE, casting="same_kind")
     out = np.empty(len(columns))
     rows = [whole_vectors(each) for each in (task.base, task.shift, task.slot_weights, task.places)]

@@ -33,15 +33,7 @@ class Phase(IntFlag):
 
 
 class State:
-    """What is kept of networks from block to block: for each candidate and fold, and for each draw of those.
-
-    Attributes
-    ----------
-    linear_sums, layer_sums : dicts of Moments
-        Of the training rows.
-    linear, layer : dicts of pairs
-        Coefficients and intercepts.
-    """
+    """What is kept of networks from block to block: for each candidate and fold, and for each draw of those."""
 
     def __init__(self, fit_intercept: bool) -> None:
         self.linear_sums: defaultdict[tuple[int, ...], Moments] = defaultdict(lambda: Moments(fit_intercept))
@@ -51,35 +43,17 @@ class State:
 
 
 def make_state(sizes: Sequence[int], flags: Sequence[bool]) -> State:
-    """Make what `score` keeps of a chunk of candidates between blocks of rows.
-
-    Examples
-    --------
-    >>> make_state([], [True]).linear
-    {}
-    """
+    """Make what `score` keeps of a chunk of candidates between blocks of rows."""
     return State(fit_intercept=flags[0])
 
 
 def use(name: str) -> tuple[str, int]:
-    """Say what computes and how many bytes its rows are padded to; there is nothing to choose from.
-
-    Examples
-    --------
-    >>> use("")
-    ('numpy', 1)
-    """
+    """Say what computes and how many bytes its rows are padded to; there is nothing to choose from."""
     return current()
 
 
 def current() -> tuple[str, int]:
-    """Say what computes and how many bytes its rows are padded to.
-
-    Examples
-    --------
-    >>> current()
-    ('numpy', 1)
-    """
+    """Say what computes and how many bytes its rows are padded to."""
     return "numpy", 1
 
 
@@ -92,15 +66,7 @@ def gather(
     bound: float,
     out: FloatArray,
 ) -> None:
-    """Write standardised columns of X, held within +-bound, to the rows of `out`, samples in the given order.
-
-    Examples
-    --------
-    >>> out = np.empty((1, 2))
-    >>> gather(np.array([[1.0, 2.0], [3.0, 8.0]]), np.array([1, 0]), np.array([1]), np.ones(1), np.ones(1), 5.0, out)
-    >>> out
-    array([[5., 1.]])
-    """
+    """Write standardised columns of X, held within +-bound, to the rows of `out`, samples in the given order."""
     out[:] = X[np.ix_(rows, columns)].T
     out -= mean[:, None]
     out /= scale[:, None]
@@ -123,17 +89,6 @@ def score(
     the linear units relu(Y) and relu(-Y), where Y is the ridge prediction of the targets from those columns.
     Its output layer is the ridge regression of the targets on the first layer, with a bound on its norm. Both
     regressions see nothing but a fold's training rows.
-
-    Parameters
-    ----------
-    arrays, sizes, flags : sequences
-        What `ngp.kernels.scoring.score_chunk` gathers from a task; the order is set there.
-    ridge, linear_ridge, norm_bound : float
-        Penalties of the output layer and of the linear part; largest norm of the output weights, 0 for any.
-    phases : int
-        What to do with these rows, of `Phase`.
-    state : State or None
-        What is known from other blocks of rows; None where there are no others.
     """
     segments, selected, _, _, _, _, weights, _, columns, base, slot_weights, targets, out = arrays
     n_rows, n_units, n_slots = sizes[0], sizes[8], sizes[10]
@@ -184,13 +139,7 @@ def _hidden_units(projections: AnyArray, unit_norm: bool) -> FloatArray:
 
 
 def screen(arrays: Sequence[AnyArray], sizes: Sequence[int]) -> None:
-    """Write what each candidate takes from the squared residuals to the last of the arrays.
-
-    Parameters
-    ----------
-    arrays, sizes : sequences
-        What `ngp.kernels.explaining.gains` gathers from a task; the order is set there.
-    """
+    """Write what each candidate takes from the squared residuals to the last of the arrays."""
     columns, base, shift, slot_weights, places, ridge, out = (np.asarray(array, np.float64) for array in arrays)
     n_outputs, n_params = sizes[3:5]
     for candidate, new in enumerate(columns):

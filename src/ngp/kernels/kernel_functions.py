@@ -25,47 +25,21 @@ class KernelTask:
     """What the candidates of one step share in one round; made by `of`.
 
     Shapes for J rows in fold order, c centres and Q outputs.
-
-    Attributes
-    ----------
-    algebra : Algebra
-        What computes.
-    kernel : {"rbf", "arc-cosine"}
-        See `kernel_matrix`.
-    scale : float
-        See `kernel_matrix`.
-    ridge : float
-        The ridge λ.
-    segments : tuple of int
-        Bounds of the rows that always train, then of the folds. A single fold never trains.
-    centres : slice or int array
-        The rows that functions are centred at: those that train, or the landmarks.
-    landmarks : bool
-        Whether the centres are landmarks.
-    base : (c, J)
-        Inner products of centres and rows, or minus their squared distances, in the selected columns, times `scale`.
-    lengths : (J,)
-        Squared lengths of the rows in these columns, times `scale`.
-    right : (J, 1 + Q)
-        Ones, and the targets.
-    weights : (J,)
-        Sample weights, all positive.
-    sign : {1, -1}
-        Whether candidates add their columns, or take them away from the selected ones.
     """
 
-    algebra: Algebra
-    kernel: KernelName
-    scale: float
-    ridge: float
-    segments: tuple[int, ...]
-    centres: slice | IntArray
-    landmarks: bool
+    algebra: Algebra  # what computes
+    kernel: KernelName  # see `kernel_matrix`
+    scale: float  # see `kernel_matrix`
+    ridge: float  # the ridge λ
+    segments: tuple[int, ...]  # bounds of the rows that always train, then of the folds. A single fold never trains
+    centres: slice | IntArray  # the rows that functions are centred at: those that train, or the landmarks
+    landmarks: bool  # whether the centres are landmarks
+    # inner products of centres and rows, or minus their squared distances, in the selected columns, times `scale`
     base: Array
-    lengths: Array
-    right: Array
-    weights: Array
-    sign: Literal[1, -1]
+    lengths: Array  # squared lengths of the rows in these columns, times `scale`
+    right: Array  # ones, and the targets
+    weights: Array  # sample weights, all positive
+    sign: Literal[1, -1]  # whether candidates add their columns, or take them away from the selected ones
 
     @classmethod
     def of(
@@ -110,28 +84,7 @@ class KernelTask:
 
 
 def kernel_matrix(kernel: KernelName, scale: float, first: FloatArray, second: FloatArray) -> FloatArray:
-    r"""Kernel between all rows of two sets.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "arc-cosine"}
-        :math:`\exp(-s \|x - x'\|^2)`, or the arc-cosine kernel of order one (Cho and Saul, "Kernel Methods for Deep
-        Learning", 2009), :math:`|a| |a'| (\sin \theta + (\pi - \theta) \cos \theta) / \pi` with the angle θ between
-        :math:`a = (1, \sqrt s \, x)` and a'. That is twice the mean of the products of infinitely many random
-        ReLU units with normal weights and biases.
-    scale : float
-        The factor s.
-    first, second : arrays of shape (n_columns, n_rows)
-        The rows, as columns.
-
-    Examples
-    --------
-    >>> points = np.array([[0.0, 1.0]])
-    >>> kernel_matrix("rbf", 0.5, points, points).round(3)
-    array([[1.   , 0.607], [0.607, 1.   ]])
-    >>> kernel_matrix("arc-cosine", 1.0, points, points).round(3)
-    array([[1.   , 1.068], [1.068, 2.   ]])
-    """
+    r"""Kernel between all rows of two sets."""
     left, right = _factors(np, kernel, scale, first)[0], _factors(np, kernel, scale, second)[1]
     values: FloatArray
     if kernel == "rbf":
@@ -167,17 +120,7 @@ def _evaluate(xp: Any, products: Array, norms: Array | None) -> Array:
 
 
 class Candidates:
-    """The kernel of the selected columns together with each candidate's, or without them.
-
-    Parameters
-    ----------
-    task : KernelTask
-        What the candidates share.
-    columns : array of shape (n_candidates, n_new_columns, J)
-        The columns that they add or take away, rows in fold order.
-    algebra : Algebra
-        What computes, in this thread.
-    """
+    """The kernel of the selected columns together with each candidate's, or without them."""
 
     def __init__(self, task: KernelTask, columns: Array, algebra: Algebra) -> None:
         self.task, self.algebra, self.xp = task, algebra, algebra.xp

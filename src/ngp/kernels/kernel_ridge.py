@@ -30,20 +30,7 @@ EVERY = slice(None)
 
 
 def score_chunk(task: KernelTask, columns: FloatArray) -> AnyArray:
-    """Out-of-fold predictions for some candidates that add equally many columns.
-
-    Parameters
-    ----------
-    task : KernelTask
-        What they share.
-    columns : array of shape (n_candidates, n_new_columns, J)
-        The candidates' new columns, rows in fold order.
-
-    Returns
-    -------
-    array of shape (n_candidates, J, Q)
-        Zero in rows that always train.
-    """
+    """Out-of-fold predictions for some candidates that add equally many columns."""
     algebra = task.algebra.fresh()
     out = np.zeros((len(columns), columns.shape[2], task.right.shape[1] - 1), dtype=algebra.dtype)
     length = max(1, algebra.stack_numbers // _matrix_numbers(task))

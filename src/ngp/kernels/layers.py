@@ -34,83 +34,36 @@ def _numbers(
 def draw_weights(
     seed: int, layer: tuple[int, int, int], n_slots: int, n_units: int, distribution: str = "normal"
 ) -> FloatArray:
-    """Random weights of a layer's first slots; the k-th selected column gets slot k.
-
-    Parameters
-    ----------
-    seed : int
-        The seed of all layers.
-    layer : tuple of three int
-        Which layer.
-    n_slots, n_units : int
-        Shape of the result.
-    distribution : {"normal", "uniform"}
-        Standard normal, or uniform between -1 and 1.
-
-    Examples
-    --------
-    >>> few, more = draw_weights(0, (0, 0, 0), 2, 5), draw_weights(0, (0, 0, 0), 7, 5)
-    >>> bool((few == more[:2]).all())
-    True
-    """
+    """Random weights of a layer's first slots; the k-th selected column gets slot k."""
     return _numbers(seed, WEIGHT_STREAM, layer, (n_slots, n_units), distribution)
 
 
 def draw_biases(seed: int, layer: tuple[int, int, int], n_units: int, distribution: str = "normal") -> FloatArray:
-    """Random biases of a layer's units.
-
-    Examples
-    --------
-    >>> draw_biases(0, (0, 0, 0), 3).shape
-    (3,)
-    """
+    """Random biases of a layer's units."""
     return _numbers(seed, BIAS_STREAM, layer, (n_units,), distribution)
 
 
 @dataclass(frozen=True)
 class Penalties:
-    """How the linear part and the output layer are held back, and whether they have an intercept.
+    """How the linear part and the output layer are held back, and whether they have an intercept."""
 
-    Attributes
-    ----------
-    ridge, linear_ridge : float
-        Ridge penalties of the output layer and of the linear part.
-    norm_bound : float or None
-        Largest norm of the output weights.
-    intercept : bool
-        Whether both have an intercept.
-    unit_norm : bool
-        Whether each sample's random projections are scaled to unit norm.
-    """
-
-    ridge: float
-    linear_ridge: float
-    norm_bound: float | None
-    intercept: bool
-    unit_norm: bool
+    ridge: float  # ridge penalties of the output layer and of the linear part
+    linear_ridge: float  # ridge penalties of the output layer and of the linear part
+    norm_bound: float | None  # largest norm of the output weights
+    intercept: bool  # whether both have an intercept
+    unit_norm: bool  # whether each sample's random projections are scaled to unit norm
 
 
 @dataclass(frozen=True)
 class Network:
-    """A trained network: relu of random projections and of plus and minus a linear prediction, then a linear output.
-
-    Attributes
-    ----------
-    weights : array of shape (n_inputs, n_units)
-    biases : array of shape (n_units,)
-    slopes, offset : arrays of shape (n_inputs, n_outputs) and (n_outputs,)
-        The linear prediction.
-    coef, intercept : arrays of shape (n_units + 2 n_outputs, n_outputs) and (n_outputs,)
-        The output layer.
-    unit_norm : bool
-    """
+    """A trained network: relu of random projections and of plus and minus a linear prediction, then a linear output."""
 
     weights: FloatArray
     biases: FloatArray
-    slopes: FloatArray
-    offset: FloatArray
-    coef: FloatArray
-    intercept: FloatArray
+    slopes: FloatArray  # the linear prediction
+    offset: FloatArray  # the linear prediction
+    coef: FloatArray  # the output layer
+    intercept: FloatArray  # the output layer
     unit_norm: bool
 
     @classmethod
@@ -123,17 +76,7 @@ class Network:
         biases: FloatArray,
         penalties: Penalties,
     ) -> Network:
-        """Solve for the linear part, then for the output layer.
-
-        Examples
-        --------
-        >>> x = np.linspace(-2, 2, 50)[:, None]
-        >>> penalties = Penalties(1e-3, 1e-3, None, True, False)
-        >>> weights, biases = draw_weights(0, (0, 0, 0), 1, 40), draw_biases(0, (0, 0, 0), 40)
-        >>> network = Network.train(x, x**2, np.ones(50), weights, biases, penalties)
-        >>> bool(np.abs(network.predict(x) - x**2).max() < 0.1)
-        True
-        """
+        """Solve for the linear part, then for the output layer."""
         slopes, offset = _linear_part(inputs, targets, sample_weight, penalties)
         features = _features(inputs, weights, biases, slopes, offset, penalties.unit_norm)
         coef, intercept = solve_output_layer(
@@ -172,17 +115,7 @@ class Network:
         penalties: Penalties,
         ridges: Sequence[float],
     ) -> list[Network]:
-        """Train as `train` does, for each of some ridges, on rows that come block by block; at least one for each unit.
-
-        Parameters
-        ----------
-        blocks : callable
-            Goes through inputs, targets and sample weights from the start.
-        weights, biases, penalties
-            As in `train`.
-        ridges : sequence of float
-            Ridges of the output layer; several only where they are positive and there is no norm bound.
-        """
+        """Train as `train` does, for each of some ridges, on rows that come block by block."""
         linear, layer = Moments(penalties.intercept), Moments(penalties.intercept)
         for block in blocks():
             linear.add(*block)

@@ -17,21 +17,6 @@ class Moments:
 
     The numbers are `ngp.kernels.ridge.solve_output_layer`'s, but for rounding, where there are at least as many rows as
     features.
-
-    Parameters
-    ----------
-    fit_intercept : bool
-        Whether the regressions have an intercept.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
-    >>> moments = Moments(fit_intercept=True)
-    >>> for block in (rows[:1], rows[1:]):
-    ...     moments.add(block, block @ [[3.0], [4.0]] + 1, np.ones(len(block)))
-    >>> coef, intercept = moments.solve(ridge=0.0)
-    >>> coef.ravel().round(6).tolist(), intercept.round(6).tolist()
-    ([3.0, 4.0], [1.0])
     """
 
     def __init__(self, fit_intercept: bool) -> None:
@@ -39,13 +24,7 @@ class Moments:
         self.n_rows = 0
 
     def add(self, features: AnyArray, targets: AnyArray, sample_weight: FloatArray) -> None:
-        """Add a block of rows.
-
-        Parameters
-        ----------
-        features, targets : arrays of shapes (n_rows, n_features) and (n_rows, n_outputs)
-        sample_weight : array of shape (n_rows,)
-        """
+        """Add a block of rows."""
         if not len(features):
             return
         values = np.hstack([features, targets, np.ones((len(features), 1))], dtype=np.float64)

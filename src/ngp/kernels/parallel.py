@@ -44,25 +44,6 @@ def run_tasks(
     joblib is left to what only it can do: the backends of ``joblib.parallel_config``.
 
     A worker process that dies changes nothing: what it was to do is done again.
-
-    Parameters
-    ----------
-    task : callable
-        A function of a module, so that it can travel to other processes.
-    arguments : iterable of tuples
-        One tuple for each call.
-    n_jobs : int or None
-        As everywhere in scikit-learn.
-    shared : tuple of objects
-        What all calls get as their first arguments. To other processes an object is sent once, however many calls
-        get it (see `keep_workers` and `ngp.kernels.workers.Workers.results`). Nobody may change it.
-    prefer : {"threads", "processes"}
-        What to use where the caller has chosen no backend.
-
-    Examples
-    --------
-    >>> run_tasks(pow, [(2, 3), (3, 2)], n_jobs=2)
-    [8, 9]
     """
     backend, _ = get_active_backend(prefer=prefer)
     jobs = int(effective_n_jobs(n_jobs))
@@ -81,14 +62,7 @@ def run_tasks(
 
 @contextmanager
 def keep_workers() -> Iterator[dict[Key, Workers]]:
-    """Keep worker processes, and what they were sent, from one call of `run_tasks` to the next.
-
-    Examples
-    --------
-    >>> with keep_workers():
-    ...     run_tasks(pow, [(2, 3)], n_jobs=2), run_tasks(pow, [(3, 2)], n_jobs=2)
-    ([8], [9])
-    """
+    """Keep worker processes, and what they were sent, from one call of `run_tasks` to the next."""
     outer = _kept.get()
     if outer is not None:  # somebody around keeps them anyway
         yield outer

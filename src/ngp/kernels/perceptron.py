@@ -24,16 +24,7 @@ def is_compiled() -> bool:
 
 
 def pack_parameters(layers: Sequence[AnyArray], dtype: str) -> AnyArray:
-    """Parameters in the order of the kernel.
-
-    Parameters
-    ----------
-    layers : sequence of four arrays
-        Weights and biases of the hidden layer, (n_units, n_inputs) and (n_units,), then of the output layer,
-        (n_outputs, n_units) and (n_outputs,), as torch has them.
-    dtype : {"float32", "float64"}
-        Precision of the network.
-    """
+    """Parameters in the order of the kernel."""
     weights, biases, out_weights, out_biases = layers
     rows = np.concatenate([weights.T, biases[None], out_weights])
     width = padded_width(rows.shape[1], np.dtype(dtype))
@@ -54,32 +45,7 @@ def train_perceptron(
     weight_decay: float,
     loss: str,
 ) -> AnyArray:
-    """Train one network by Adam, with learning rates that fall linearly to zero, and predict some rows.
-
-    Parameters
-    ----------
-    inputs : array of shape (n_samples, n_inputs)
-    targets : array of shape (n_samples, n_outputs)
-    start : array
-        Initial parameters (see `pack_parameters`).
-    plan : pair of arrays of shape (n_steps, batch)
-        Rows of each batch, and their shares in its loss.
-    judged : int array
-        Rows to predict.
-    n_units : int
-        Number of hidden units.
-    rates : pair of float
-        Learning rates of the two layers in the first step.
-    weight_decay : float
-        Decay of the weights, apart from the gradients (AdamW).
-    loss : str
-        A key of `ngp.data.losses.LOSSES`.
-
-    Returns
-    -------
-    array of shape (len(judged), n_outputs)
-        Outputs of the network.
-    """
+    """Train one network by Adam, with learning rates that fall linearly to zero, and predict some rows."""
     dtype = inputs.dtype
     rows, shares = np.ascontiguousarray(plan[0], np.int64), np.ascontiguousarray(plan[1], dtype)
     out = np.empty((len(judged), targets.shape[1]), dtype)

@@ -158,30 +158,7 @@ def train_perceptrons(
     weight_decay: float,
     loss: str,
 ) -> Tensor:
-    """Train networks by Adam, with learning rates that fall linearly to zero, and predict some rows.
-
-    Parameters
-    ----------
-    inputs : Tensor of shape (n_candidates, n_samples, n_inputs)
-    targets : Tensor of shape (n_samples, n_outputs)
-    layers : sequence of four arrays or Tensors
-        Initial parameters of the networks, (n_candidates · n_splits, …), candidate after candidate, as torch has them.
-    plan : pair of arrays of shape (n_steps, n_splits, batch)
-        Rows of each batch, and their shares in its loss.
-    judged : int array of shape (n_splits, n_judged)
-        Rows to predict.
-    rates : pair of float
-        Learning rates of the two layers in the first step.
-    weight_decay : float
-        Decay of the weights, apart from the gradients (AdamW).
-    loss : str
-        A key of `ngp.data.losses.LOSSES`.
-
-    Returns
-    -------
-    Tensor of shape (n_candidates, n_splits, n_judged, n_outputs)
-        Outputs of the networks.
-    """
+    """Train networks by Adam, with learning rates that fall linearly to zero, and predict some rows."""
     device = inputs.device
     n_steps, n_splits, batch = plan[0].shape
     n_networks, n_outputs = len(inputs) * n_splits, targets.shape[1]

@@ -22,17 +22,6 @@ class Recorder:
 
     The first call with new shapes runs the function as it is, which loads and compiles what it needs. The second one
     records it. What can't be recorded goes on as it is; so does everything on the CPU.
-
-    Parameters
-    ----------
-    device : str
-        Where the function runs.
-
-    Examples
-    --------
-    >>> recorder = Recorder("cpu")
-    >>> recorder(lambda numbers: 2 * numbers, torch.tensor([1.0, 2.0]))
-    tensor([2., 4.])
     """
 
     def __init__(self, device: str) -> None:
@@ -41,21 +30,7 @@ class Recorder:
         self._pool: Any = None  # memory that all recordings share, since they never run at the same time
 
     def __call__(self, function: Callable[..., Tensor], *arguments: Tensor) -> Tensor:
-        """Apply a function, always the same one, to tensors of the CPU.
-
-        Parameters
-        ----------
-        function : callable
-            Makes one tensor of others, without waiting for the device. All else that it reads never changes. It isn't
-            kept, so that whoever has the recorder may be part of it.
-        *arguments : tensors
-            Its arguments.
-
-        Returns
-        -------
-        tensor
-            On the device; overwritten by the next call.
-        """
+        """Apply a function, always the same one, to tensors of the CPU."""
         shapes = tuple(argument.shape for argument in arguments)
         recording = self._recordings.get(shapes)
         if recording is None and shapes in self._recordings and self._records:

@@ -27,25 +27,7 @@ def fold_slices(segments: IntArray) -> list[slice]:
 
 
 def training_sums(segments: IntArray, product: Callable[[slice], Tensor]) -> Tensor:
-    """What some samples add up to, for those that train in each fold.
-
-    Parameters
-    ----------
-    segments : int array of length n_folds + 2
-        Bounds of the samples that always train, then of the folds.
-    product : callable
-        Sum over the samples of a slice.
-
-    Returns
-    -------
-    tensor of shape (n_folds, ...)
-
-    Examples
-    --------
-    >>> numbers = torch.tensor([1.0, 10.0, 100.0])
-    >>> training_sums([0, 1, 2, 3], lambda samples: numbers[samples].sum())
-    tensor([101.,  11.])
-    """
+    """What some samples add up to, for those that train in each fold."""
     always, folds = slice(0, int(segments[1])), fold_slices(segments)
     if len(folds) == 1:  # no need for what would be taken away again
         return product(always)[None]
@@ -58,22 +40,6 @@ class FoldRegressions:
     """Ridge regressions of the targets on the selected columns, one for each fold.
 
     Shapes for k selected columns, J samples in fold order, K folds, Q outputs.
-
-    Parameters
-    ----------
-    selected : double tensor of shape (k, J)
-        The selected columns.
-    targets : double tensor of shape (Q, J)
-        Targets.
-    weights : double tensor of shape (J,)
-        Sample weights.
-    segments : int array of length K + 2
-        Bounds of the samples that always train, then of the folds.
-    ridge : float or tensor
-        Penalty of the slopes. A tensor must be positive, and nothing then waits for the device: a system that can't be
-        solved has no number for an answer.
-    centred : bool
-        Whether there is an intercept.
     """
 
     def __init__(
@@ -110,20 +76,7 @@ class FoldRegressions:
         return sums / self._weight[:, None] if self.centred else torch.zeros_like(sums)
 
     def updates(self, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What the columns of each candidate add to the predictions: slopes times rest, less an offset.
-
-        Parameters
-        ----------
-        columns : double tensor of shape (n_candidates, m, J)
-            The candidates' new columns.
-
-        Returns
-        -------
-        slopes : double tensor of shape (K, n_candidates, m, Q)
-        offsets : double tensor of shape (K, n_candidates, Q)
-        rest : double tensor of shape (K, n_candidates, m, J)
-            The columns, less what the selected ones say about them.
-        """
+        """What the columns of each candidate add to the predictions: slopes times rest, less an offset."""
         n, m, n_samples = columns.shape
         n_folds, n_outputs = self.prediction.shape[:2]
         flat = columns.reshape(n * m, n_samples)
@@ -145,17 +98,7 @@ class FoldRegressions:
         return slopes, offsets, rest.reshape(n_folds, n, m, n_samples)
 
     def predictions(self, columns: Tensor) -> Tensor:
-        """Predictions from the selection and the columns of each candidate, on all samples.
-
-        Parameters
-        ----------
-        columns : double tensor of shape (n_candidates, m, J)
-            The candidates' new columns.
-
-        Returns
-        -------
-        double tensor of shape (K, n_candidates, Q, J)
-        """
+        """Predictions from the selection and the columns of each candidate, on all samples."""
         if columns.shape[1] == 0:
             same: Tensor = self.prediction[:, None].expand(-1, len(columns), -1, -1)
             return same

@@ -35,43 +35,6 @@ def solve_output_layer(
     singular or the bound is violated an eigendecomposition and a one-dimensional root for the multiplier
     of the bound. Where several coefficients attain the minimum (``ridge=0`` and collinear features), the
     ones with the smallest norm are returned. All computation is done in float64.
-
-    Parameters
-    ----------
-    features : array-like of shape (n_samples, n_features)
-        The features phi_j, one row a sample.
-    targets : array-like of shape (n_samples, n_outputs)
-        The targets t_j.
-    ridge : float, default=0.0
-        Weight of the penalty on the coefficients.
-    norm_bound : float or None, default=None
-        Largest Frobenius norm of the coefficients; None for no bound.
-    fit_intercept : bool, default=True
-        Whether to fit the intercept, which is neither penalised nor bounded; otherwise it is zero.
-    sample_weight : array-like of shape (n_samples,) or None, default=None
-        Weights w_j. A weight of two counts as the sample given twice, a weight of zero as a sample removed.
-    centre : array-like of shape (n_features, n_outputs) or None, default=None
-        The coefficients C that the ridge shrinks to; None for zero. It has no influence if ``ridge=0``.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_features, n_outputs)
-        The coefficients O.
-    intercept : ndarray of shape (n_outputs,)
-        The intercept c.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ngp.kernels.ridge import solve_output_layer
-    >>> features = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
-    >>> targets = features @ [[3.0], [4.0]] + 1.0
-    >>> coef, intercept = solve_output_layer(features, targets)
-    >>> coef.ravel().round(6).tolist(), intercept.round(6).tolist()
-    ([3.0, 4.0], [1.0])
-    >>> coef, intercept = solve_output_layer(features, targets, norm_bound=2.5)
-    >>> float(np.linalg.norm(coef).round(6))
-    2.5
     """
     phi, t, centre_coef, weight = _check_arguments(features, targets, sample_weight, centre, ridge, norm_bound)
     phi_mean, t_mean = np.zeros(phi.shape[1]), np.zeros(t.shape[1])
@@ -152,24 +115,7 @@ def solve_normal_equations(
     norm_bound: float | None,
     centre: FloatArray | None = None,
 ) -> FloatArray:
-    """Solve the problem of `solve_output_layer` without intercept, from what it needs to know of the samples.
-
-    Parameters
-    ----------
-    gram : array of shape (n_features, n_features)
-        Weighted sum of phi_j phi_j^T.
-    right : array of shape (n_features, n_outputs)
-        Weighted sum of phi_j t_j^T.
-    n_samples : int
-        How many samples were summed: it says what is no more than a rounding error.
-    ridge, norm_bound, centre
-        As there.
-
-    Examples
-    --------
-    >>> solve_normal_equations(np.diag([1.0, 3.0]), np.array([[2.0], [8.0]]), 4, ridge=1.0, norm_bound=None)
-    array([[1.], [2.]])
-    """
+    """Solve the problem of `solve_output_layer` without intercept, from what it needs to know of the samples."""
     centre = np.zeros_like(right) if centre is None else centre
     size = max(n_samples, len(gram))
     coef = _solve_by_cholesky(gram, right - gram @ centre, ridge, size)

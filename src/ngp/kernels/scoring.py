@@ -44,25 +44,13 @@ ROW_MULTIPLE = 8
 
 
 def padded_width(n: int, dtype: np.dtype[np.floating]) -> int:
-    """Smallest row length that holds n numbers and is a whole number of vectors.
-
-    Examples
-    --------
-    >>> padded_width(102, np.dtype("float32")) % 4
-    0
-    """
+    """Smallest row length that holds n numbers and is a whole number of vectors."""
     lanes = max(1, _kernels.current()[1] // dtype.itemsize)
     return int(-(-n // lanes) * lanes)
 
 
 def whole_vectors(rows: AnyArray) -> AnyArray:
-    """Rows of whole vectors of this machine, where one with shorter vectors has made them: zeros are appended.
-
-    Examples
-    --------
-    >>> whole_vectors(np.ones((2, 3), np.float32)).shape[1] == padded_width(3, np.dtype("float32"))
-    True
-    """
+    """Rows of whole vectors of this machine, where one with shorter vectors has made them: zeros are appended."""
     missing = padded_width(rows.shape[-1], rows.dtype) - rows.shape[-1]
     return np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)]) if missing else rows
 
@@ -70,25 +58,7 @@ def whole_vectors(rows: AnyArray) -> AnyArray:
 def gather_columns(
     X: AnyArray, rows: IntArray, columns: IntArray, mean: FloatArray, scale: FloatArray, bound: float
 ) -> FloatArray:
-    """Standardised columns of X, held within a bound, as rows of an array.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_columns)
-        Numbers of any type and memory order.
-    rows, columns : int arrays
-        What to take, in this order.
-    mean, scale : float arrays, one entry per taken column
-        What to take away, and what to divide by.
-    bound : float
-        Largest absolute value of the result.
-
-    Examples
-    --------
-    >>> X = np.array([[1, 2], [3, 8]])
-    >>> gather_columns(X, np.array([1, 0]), np.array([1, 0]), np.array([2.0, 1.0]), np.array([2.0, 1.0]), 2.5)
-    array([[2.5, 0. ], [2. , 0. ]])
-    """
+    """Standardised columns of X, held within a bound, as rows of an array."""
     out = np.empty((len(columns), len(rows)))
     if len(rows):  # only what lies between the first and the last row is looked at
         first = int(rows.min())
@@ -104,39 +74,18 @@ class LinearState:
     """Ridge regressions of the targets on the selected columns, one for each fold of a round, for a block of rows.
 
     Shapes for K folds, k selected columns, Q outputs and J rows in fold order.
-
-    Attributes
-    ----------
-    selected : (k, J padded)
-        The columns, zero beyond J.
-    means : (K, k)
-        Their means over each fold's training rows; zeros without intercept.
-    inverse : (K, k, k)
-        Inverse of the ridge normal matrix of the (centred) training rows.
-    residual : (K, Q, J)
-        Weighted residuals on training rows, zero elsewhere.
-    prediction : (K, Q, J)
-        Predictions on all rows.
-    fold_weight : (K,)
-        Sum of the training weights.
     """
 
-    selected: FloatArray
-    means: FloatArray
-    inverse: FloatArray
-    residual: FloatArray
-    prediction: FloatArray
-    fold_weight: FloatArray
+    selected: FloatArray  # the columns, zero beyond J
+    means: FloatArray  # their means over each fold's training rows; zeros without intercept
+    inverse: FloatArray  # inverse of the ridge normal matrix of the (centred) training rows
+    residual: FloatArray  # weighted residuals on training rows, zero elsewhere
+    prediction: FloatArray  # predictions on all rows
+    fold_weight: FloatArray  # sum of the training weights
 
 
 def segment_moments(selected: FloatArray, targets: FloatArray, weights: FloatArray, segments: IntArray) -> FloatArray:
-    """Weighted second moments of columns (k, J), targets (J, Q) and one, in each segment of the rows.
-
-    Returns
-    -------
-    array of shape (K + 1, k + Q + 1, k + Q + 1)
-        Those of several blocks of rows add up.
-    """
+    """Weighted second moments of columns (k, J), targets (J, Q) and one, in each segment of the rows."""
     design = np.concatenate([selected, targets.T, np.ones((1, len(weights)))])
     parts = [slice(*bounds) for bounds in pairwise(segments)]
     return np.array([(design[:, rows] * weights[rows]) @ design[:, rows].T for rows in parts])
@@ -147,20 +96,13 @@ class LinearFit:
     """What `LinearState` holds of all rows, and how to predict any of them.
 
     Shapes and attributes as there, and:
-
-    Attributes
-    ----------
-    slopes : (K, k, Q)
-        Slopes of the regressions.
-    intercepts : (K, Q)
-        Their intercepts.
     """
 
     means: FloatArray
     inverse: FloatArray
     fold_weight: FloatArray
-    slopes: FloatArray
-    intercepts: FloatArray
+    slopes: FloatArray  # slopes of the regressions
+    intercepts: FloatArray  # their intercepts
 
     @classmethod
     def of(cls, moments: FloatArray, n_columns: int, *, ridge: float, centred: bool) -> LinearFit:
@@ -211,35 +153,16 @@ class LayerTask:
     """What the candidates of one step share in one round, or in a block of its rows.
 
     Shapes for D draws, J rows in fold order, H hidden units, Q outputs. The width is H, padded.
-
-    Attributes
-    ----------
-    segments : (K + 2,)
-        Bounds of the rows that always train, then of the folds.
-    weights : (J,)
-        Sample weights.
-    targets : (J, Q)
-        Targets, in the precision of the computation.
-    base : (D, J, width) or (n_candidates, D, J, width)
-        Pre-activations from the selected columns, bias included; with the extra axis, complete ones for each candidate.
-    slot_weights : (D, n_slots, width)
-        Random weights that a candidate's first, second, … new column gets; no slots where `base` is complete.
-    linear : LinearState or None
-        State of the linear part; None leaves it out.
-    n_units : int
-        H.
-    penalties : Penalties
-        Penalties, intercept and normalisation.
     """
 
-    segments: IntArray
-    weights: FloatArray
-    targets: AnyArray
-    base: AnyArray
-    slot_weights: AnyArray
-    linear: LinearState | None
-    n_units: int
-    penalties: Penalties
+    segments: IntArray  # bounds of the rows that always train, then of the folds
+    weights: FloatArray  # sample weights
+    targets: AnyArray  # targets, in the precision of the computation
+    base: AnyArray  # pre-activations from the selected columns, bias included
+    slot_weights: AnyArray  # random weights that a candidate's first, second, … new column gets
+    linear: LinearState | None  # state of the linear part; None leaves it out
+    n_units: int  # H
+    penalties: Penalties  # penalties, intercept and normalisation
 
     def with_base(self, base: AnyArray) -> LayerTask:
         """Return the task with complete pre-activations for each candidate, so that no slots are left to add."""
@@ -247,20 +170,7 @@ class LayerTask:
 
 
 def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
-    """Out-of-fold predictions for some candidates that add equally many columns.
-
-    Parameters
-    ----------
-    task : LayerTask
-        What they share.
-    columns : array of shape (n_candidates, n_new_columns, J)
-        The candidates' new columns, rows in fold order.
-
-    Returns
-    -------
-    array of shape (n_candidates, J, Q)
-        Mean predictions over the draws; zero in rows that always train.
-    """
+    """Out-of-fold predictions for some candidates that add equally many columns."""
     out = np.empty((len(columns), *task.targets.shape), dtype=task.targets.dtype)
     widened = replace(task, base=whole_vectors(task.base), slot_weights=whole_vectors(task.slot_weights))
     _call(widened, columns, Phase.ALL, None, out)
@@ -274,20 +184,6 @@ def score_blocks(blocks: Blocks, n_candidates: int) -> Iterator[AnyArray]:
     """Out-of-fold predictions of some candidates as of `score_chunk`, from rows that come block by block.
 
     The numbers are the same but for rounding; sums over the blocks, and what is solved from them, are in double.
-
-    Parameters
-    ----------
-    blocks : callable
-        ``blocks(layers)`` goes through the rows from the start: for each block a task and the candidates' columns, as
-        of `score_chunk`. The linear part of all tasks must be of one `LinearFit`. Without `layers`, no use is made
-        of the tasks' `base`.
-    n_candidates : int
-        Number of candidates.
-
-    Yields
-    ------
-    array of shape (n_candidates, rows of the block, Q)
-        The predictions of one block after the other.
     """
     nothing, state = np.zeros(0), None
     for task, columns in blocks(False):

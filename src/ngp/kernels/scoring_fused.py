@@ -48,30 +48,16 @@ def fits(n_units: int, n_outputs: int, n_folds: int) -> bool:
 
 
 class Layout(NamedTuple):
-    """Where everything stands in the kernels' arrays: it depends on sizes only.
+    """Where everything stands in the kernels' arrays: it depends on sizes only."""
 
-    Attributes
-    ----------
-    units, tail : int
-        Lanes of the hidden units and of the rest of a row, padded.
-    n_blocks, size : int
-        Blocks of unknowns in a system, and their number, padded.
-    lanes : int tensor of shape (K, size)
-        The lane of each unknown.
-    training, judging : int tensors of shape (n_pieces, 3)
-        First sample, last one and fold of the pieces that train and that judge.
-    counts : list of int
-        How many of the training pieces always train, then belong to each fold.
-    """
-
-    units: int
-    tail: int
-    n_blocks: int
-    size: int
-    lanes: Tensor
-    training: Tensor
-    judging: Tensor
-    counts: list[int]
+    units: int  # lanes of the hidden units and of the rest of a row, padded
+    tail: int  # lanes of the hidden units and of the rest of a row, padded
+    n_blocks: int  # blocks of unknowns in a system, and their number, padded
+    size: int  # blocks of unknowns in a system, and their number, padded
+    lanes: Tensor  # the lane of each unknown
+    training: Tensor  # first sample, last one and fold of the pieces that train and that judge
+    judging: Tensor  # first sample, last one and fold of the pieces that train and that judge
+    counts: list[int]  # how many of the training pieces always train, then belong to each fold
 
 
 @lru_cache(maxsize=16)
@@ -143,19 +129,7 @@ class FusedStack(LayerStack):
         return 4 * matrices + n_samples * by_sample
 
     def predictions(self, columns: Tensor) -> Tensor:
-        """Out-of-fold predictions of candidates.
-
-        Parameters
-        ----------
-        columns : double tensor of shape (n_candidates, m, J)
-            The candidates' new columns.
-
-        Returns
-        -------
-        tensor of shape (n_candidates, Q, n_judged)
-            Mean predictions over the draws, of the samples that don't always train; those of the selection alone come
-            last, one more, if they are asked for.
-        """
+        """Out-of-fold predictions of candidates."""
         judged = self.attempts(columns)
         failed = judged[:, 0, 0].isnan()
         if bool(failed.any()):  # rounding made a system indefinite: the plain way finds a larger ridge

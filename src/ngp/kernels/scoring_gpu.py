@@ -32,32 +32,15 @@ class LayerStack:
 
     Shapes for k selected columns, J samples in fold order, K folds, Q outputs, D draws of H units, and candidates of
     m new columns.
-
-    Attributes
-    ----------
-    regressions : FoldRegressions
-        The linear part's, on the selected columns; it holds the data too.
-    random : double tensor of shape (D, k + m, H)
-        Random weights; the new columns' come last.
-    biases : double tensor of shape (D, H)
-        Random biases.
-    penalties : Penalties
-        Penalties, intercept and normalisation; there must be a ridge and no norm bound.
-    dtype : torch.dtype
-        Precision of the layers.
-    weighted : bool
-        Whether weights tell samples apart.
-    alone : LayerStack or None
-        The selection as it is, without new columns, to be scored beside the candidates.
     """
 
-    regressions: FoldRegressions
-    random: Tensor
-    biases: Tensor
-    penalties: Penalties
-    dtype: torch.dtype
-    weighted: bool = True
-    alone: LayerStack | None = None
+    regressions: FoldRegressions  # the linear part's, on the selected columns; it holds the data too
+    random: Tensor  # random weights; the new columns' come last
+    biases: Tensor  # random biases
+    penalties: Penalties  # penalties, intercept and normalisation; there must be a ridge and no norm bound
+    dtype: torch.dtype  # precision of the layers
+    weighted: bool = True  # whether weights tell samples apart
+    alone: LayerStack | None = None  # the selection as it is, without new columns, to be scored beside the candidates
     never_waits: ClassVar[bool] = False  # for the device, in `attempts`
 
     @property
@@ -100,19 +83,7 @@ class LayerStack:
         return n_samples * (by_sample + 24 * n_outputs) + 4 * n_folds * 6 * (n_shared + 2 * n_outputs) ** 2
 
     def predictions(self, columns: Tensor) -> Tensor:
-        """Out-of-fold predictions of candidates.
-
-        Parameters
-        ----------
-        columns : double tensor of shape (n_candidates, m, J)
-            The candidates' new columns.
-
-        Returns
-        -------
-        tensor of shape (n_candidates, Q, n_judged)
-            Mean predictions over the draws, of the samples that don't always train; those of the selection alone come
-            last, one more, if they are asked for.
-        """
+        """Out-of-fold predictions of candidates."""
         n_units, n_outputs, nothing = self.random.shape[2], len(self.targets), columns[:1, :0]
         linear, own_linear = self._linear_units(columns)
         constants = self.targets
@@ -137,15 +108,7 @@ class LayerStack:
         return self.predictions(columns)
 
     def _linear_units(self, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """relu(Y) and relu(-Y) of the linear predictions Y.
-
-        Returns
-        -------
-        training : tensor of shape (n_candidates, K, 2 Q, J)
-            For training samples, zero where a fold judges.
-        judged : tensor of shape (n_candidates, 2 Q, J)
-            For each sample in the fold in which it judges.
-        """
+        """relu(Y) and relu(-Y) of the linear predictions Y."""
         predictions = self.regressions.predictions(columns).transpose(0, 1)
         units = torch.cat([predictions, -predictions], dim=2).relu_().to(self.dtype)
         judged = torch.zeros_like(units[:, 0])

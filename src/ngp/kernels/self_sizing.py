@@ -14,7 +14,7 @@ __all__ = ["Growth", "Layer", "Network", "grow_network"]
 
 @dataclass(frozen=True)
 class Growth:
-    """How a network grows and how its weights are trained; see :class:`ngp.predictors.ssfn_estimators.SSFNRegressor`."""
+    """How a network grows and how its weights are trained; see `ngp.SSFNRegressor`."""
 
     max_layers: int
     max_units: int

@@ -26,32 +26,7 @@ RANDOM_NUMBERS = Lock()
 
 
 class StackedNetwork:
-    """Copies of a network, all with its parameters to begin with.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The network; it isn't changed. Its parameters must be on the CPU.
-    n_copies : int
-        Number of copies.
-    device : str
-        Where the copies live.
-    dtype : torch.dtype
-        Their precision.
-    seed : int
-        Seed of the network's dropout. All copies drop the same units, so that they differ by worth, not by luck.
-
-    Attributes
-    ----------
-    parameters : list of Tensor
-        The module's parameters with the copies as an additional first dimension.
-
-    Examples
-    --------
-    >>> network = StackedNetwork(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)), n_copies=5)
-    >>> network(torch.zeros(5, 10, 3)).shape
-    torch.Size([5, 10, 1])
-    """
+    """Copies of a network, all with its parameters to begin with."""
 
     def __init__(
         self,

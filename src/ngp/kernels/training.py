@@ -23,18 +23,10 @@ Inputs = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Targets:
-    """What the networks learn.
+    """What the networks learn."""
 
-    Attributes
-    ----------
-    values : Tensor of shape (n_samples, n_outputs)
-        Coded targets.
-    loss : str
-        A key of `ngp.data.losses.LOSSES`.
-    """
-
-    values: Tensor
-    loss: str
+    values: Tensor  # coded targets
+    loss: str  # A key of `ngp.data.losses.LOSSES`
 
     def gradients(self, outputs: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
         """Derivatives of the weighted loss of a batch by the outputs (candidates, splits, batch, n_outputs)."""
@@ -75,33 +67,7 @@ def n_batches(n_rows: int, batch_size: int) -> int:
 def plan_batches(
     splits: Sequence[IntArray], weights: FloatArray, batch_size: int, epochs: int, key: tuple[int, ...]
 ) -> tuple[IntArray, FloatArray]:
-    """Rows of every split in a random order for each epoch, cut into batches as even as possible.
-
-    Parameters
-    ----------
-    splits : sequence of int arrays
-        Training rows; all make the same number of batches.
-    weights : float array
-        Sample weights.
-    batch_size : int
-        The largest batch.
-    epochs : int
-        Number of passes over the rows.
-    key : tuple of int
-        Key of the random orders. The order of a split doesn't depend on the other splits.
-
-    Returns
-    -------
-    rows : int array of shape (n_steps, n_splits, batch)
-    shares : float array of shape (n_steps, n_splits, batch)
-        Share of each row in the loss of its batch; zero for what only fills up.
-
-    Examples
-    --------
-    >>> rows, shares = plan_batches([np.arange(5)], np.ones(5), 3, 1, (0,))
-    >>> rows.shape, shares[:, 0].round(2).tolist()
-    ((2, 1, 3), [[0.5, 0.5, 0.0], [0.33, 0.33, 0.33]])
-    """
+    """Rows of every split in a random order for each epoch, cut into batches as even as possible."""
     number = n_batches(len(splits[0]), batch_size)
     longest = max(-(-len(split) // number) for split in splits)
     rows = np.zeros((epochs, number, len(splits), longest), dtype=np.intp)
@@ -131,23 +97,7 @@ def train(
     rates: Sequence[float],
     weight_decay: float = 0.0,
 ) -> None:
-    """Train all networks of a stack by Adam, with learning rates that fall linearly to zero.
-
-    Parameters
-    ----------
-    network : StackedNetwork
-        One copy for each pair of a candidate and a split.
-    inputs : callable
-        What the networks see of some rows.
-    targets : Targets
-        What they learn.
-    plan : pair of arrays
-        The batches (see `plan_batches`).
-    rates : sequence of float
-        Learning rate of each of the network's parameters in the first step.
-    weight_decay : float
-        Decay of the weights, apart from the gradients (AdamW).
-    """
+    """Train all networks of a stack by Adam, with learning rates that fall linearly to zero."""
     values = targets.values
     rows, shares = (torch.from_numpy(each).to(values.device) for each in plan)
     shares = shares.to(values.dtype)
@@ -171,16 +121,7 @@ def _flat(x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def predict(network: StackedNetwork, inputs: Inputs, targets: Targets, rows: IntArray, length: int) -> FloatArray:
-    """Estimates of the coded targets, (candidates, splits, n_rows, n_outputs), for row numbers (splits, n_rows).
-
-    Parameters
-    ----------
-    network, inputs, targets
-        As in `train`.
-    rows : int array of shape (n_splits, n_rows)
-    length : int
-        Number of rows that are taken at a time.
-    """
+    """Estimates of the coded targets, (candidates, splits, n_rows, n_outputs), for row numbers (splits, n_rows)."""
     results = []
     for start in range(0, rows.shape[1], length):
         x = inputs(torch.from_numpy(rows[:, start : start + length]).to(targets.values.device))

@@ -52,18 +52,7 @@ class Workers(ABC):
     def results(
         self, task: Callable[..., Any], shared: tuple[Any, ...], arguments: Arguments
     ) -> Iterator[tuple[int, Any]]:
-        """Call a task with the shared objects and each tuple of arguments; numbered results, as they come.
-
-        Parameters
-        ----------
-        task : callable
-            A function of a module.
-        shared : tuple of objects
-            What all calls get first. An object is sent with the first call, and forgotten when nobody has it any more.
-            It must be compared by identity (for a dataclass, ``eq=False``) and never change.
-        arguments : mapping from numbers to tuples
-            What a call gets beside that.
-        """
+        """Call a task with the shared objects and each tuple of arguments; numbered results, as they come."""
         for thing in shared:
             if thing not in self._sent:
                 self._sent[thing] = self.send(thing)
@@ -214,15 +203,7 @@ def _numbered(number: int, *arguments: Any) -> tuple[int, Any]:
 
 
 class StoredObject(Reference):
-    """An object in a file; the arrays in it are mapped into the memory of whoever loads it, read-only.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    start : int
-        Where in it the description of the object begins; what comes before are arrays.
-    """
+    """An object in a file; the arrays in it are mapped into the memory of whoever loads it, read-only."""
 
     def __init__(self, path: str, start: int) -> None:
         self.path, self.start = path, start
@@ -235,16 +216,7 @@ class StoredObject(Reference):
 
     @classmethod
     def write(cls, thing: Any, folder: str) -> StoredObject:
-        """Store an object until nobody in this process has the reference any more.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     copy = StoredObject.write({"x": np.arange(3)}, folder).load()
-        >>> copy["x"], copy["x"].flags.writeable
-        (array([0, 1, 2]), False)
-        """
+        """Store an object until nobody in this process has the reference any more."""
         buffers: list[pickle.PickleBuffer] = []
         description = cloudpickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
         spans = []

@@ -19,12 +19,6 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 def missing_packages(experiment: Experiment) -> list[str]:
-    """Packages that an experiment needs and that are not installed.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        What is to be run.
-    """
+    """Packages that an experiment needs and that are not installed."""
     needed = [*experiment.needs, *(["matplotlib"] if experiment.draw else [])]
     return [package for package in needed if find_spec(package) is None]

@@ -34,21 +34,12 @@ MakeEstimator = Callable[[], Any]
 
 
 class Method(NamedTuple):
-    """What selects.
+    """What selects."""
 
-    Attributes
-    ----------
-    name : str
-        "ngp-ssfn", "ngp-ssfn-authors" (with the authors' settings), "ngp-cnn", or one of `ngp.baselines.registry`.
-    window : int
-        Side of the windows that are selected; 1 for pixels. Baselines rate pixels only.
-    stride : int
-        From one window to the next.
-    """
-
+    # "ngp-ssfn", "ngp-ssfn-authors" (with the authors' settings), "ngp-cnn", or one of `ngp.baselines.registry`
     name: str
-    window: int = 1
-    stride: int = 1
+    window: int = 1  # side of the windows that are selected; 1 for pixels. Baselines rate pixels only
+    stride: int = 1  # from one window to the next
 
     @property
     def pursues(self) -> bool:
@@ -66,32 +57,16 @@ COMMON = Method("ngp-ssfn")
 
 
 class Setting(NamedTuple):
-    """How large a trial is.
+    """How large a trial is."""
 
-    Attributes
-    ----------
-    source : {"mnist", "digits"}
-        "digits" are scikit-learn's, of 8 x 8 pixels, which need no files.
-    n_train, n_test : int
-        Images.
-    n_draws : int
-        Random layers by which an SSFN selects.
-    epochs : int
-        Of a CNN.
-    cnn_cv : int or float
-        Folds, or the share of images that are held out, by which a CNN selects in the sound protocol.
-    n_sweeps, n_burn_in : int
-        Of BART.
-    """
-
-    source: Source
-    n_train: int
-    n_test: int
-    n_draws: int
-    epochs: int
-    cnn_cv: float
-    n_sweeps: int
-    n_burn_in: int
+    source: Source  # "digits" are scikit-learn's, of 8 x 8 pixels, which need no files
+    n_train: int  # images
+    n_test: int  # images
+    n_draws: int  # random layers by which an SSFN selects
+    epochs: int  # of a CNN
+    cnn_cv: float  # folds, or the share of images that are held out, by which a CNN selects in the sound protocol
+    n_sweeps: int  # of BART
+    n_burn_in: int  # of BART
 
 
 class Images(NamedTuple):
@@ -102,13 +77,7 @@ class Images(NamedTuple):
 
 
 def setting_of(plan: Plan) -> Setting:
-    """How large the trials of a plan are; in full as in the paper.
-
-    Parameters
-    ----------
-    plan : Plan
-        Whose size counts.
-    """
+    """How large the trials of a plan are; in full as in the paper."""
     return plan.pick(
         Setting("mnist", 1000, 10_000, n_draws=SSFN().n_draws, epochs=10, cnn_cv=5, n_sweeps=20, n_burn_in=15),
         Setting("mnist", 300, 500, n_draws=1, epochs=4, cnn_cv=0.2, n_sweeps=3, n_burn_in=1),
@@ -117,17 +86,7 @@ def setting_of(plan: Plan) -> Setting:
 
 
 def digit_trial(plan: Plan, method: Method, seed: int) -> Trial:
-    """One run of a method: the same trial, and so run once, in whichever table or figure it is wanted.
-
-    Parameters
-    ----------
-    plan : Plan
-        Its protocol and its size.
-    method : Method
-        What selects.
-    seed : int
-        Of the run.
-    """
+    """One run of a method: the same trial, and so run once, in whichever table or figure it is wanted."""
     parameters = {"protocol": plan.protocol, "seed": seed, **method._asdict(), **setting_of(plan)._asdict()}
     return Trial(select_pixels, parameters, wide=method.pursues)
 
@@ -135,31 +94,7 @@ def digit_trial(plan: Plan, method: Method, seed: int) -> Trial:
 def select_pixels(
     *, protocol: Protocol, seed: int, name: str, window: int, stride: int, n_jobs: int, **setting: Any
 ) -> Record:
-    """Select up to 40 % of the pixels, and train predictors on the first of them.
-
-    Parameters
-    ----------
-    protocol : {"published", "sound"}
-        In the published one images are inverted, and a pursuit selects on the test images. Competing methods select
-        on the training images in both. The predictors whose accuracy is measured never see test images before.
-    seed : int
-        Of the images and of all else that is random.
-    name, window, stride
-        The `Method`.
-    n_jobs : int
-        Threads of a pursuit.
-    **setting
-        The `Setting`.
-
-    Returns
-    -------
-    dict
-        ``order``, the pixels or windows that were selected, most important first; ``pixels``, all that they added, in
-        that order; ``sizes``, how many each of them added; ``accuracies``, a dictionary for each share of the pixels
-        with that ``share``, the number ``n_pixels`` of the largest selection within it, the accuracies ``train`` and
-        ``test`` of the method's own predictor on these pixels, and ``common``, the test accuracy of an SSFN.
-        Accuracies are None where no pixel is selected.
-    """
+    """Select up to 40 % of the pixels, and train predictors on the first of them."""
     method, sizes = Method(name, window, stride), Setting(**setting)
     train, test = _drawn_images(sizes, seed)
     if protocol == "published":
@@ -182,32 +117,13 @@ def select_pixels(
 
 
 def whole_groups(sizes: Sequence[int], n_pixels: int) -> list[int]:
-    """For each of `SHARES` the number of pixels of the largest selection of whole groups within it.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Pixels of the groups, in their order.
-    n_pixels : int
-        Of an image.
-
-    Examples
-    --------
-    >>> whole_groups([16] * 19, 784)
-    [48, 112, 176, 240, 304]
-    """
+    """For each of `SHARES` the number of pixels of the largest selection of whole groups within it."""
     reached = np.cumsum([0, *sizes])
     return [int(reached[reached <= round(share * n_pixels)][-1]) for share in SHARES]
 
 
 def shown_digits(source: Source) -> FloatArray:
-    """The first test image of each digit, of shape (10, rows, cols).
-
-    Parameters
-    ----------
-    source : {"mnist", "digits"}
-        Where they come from.
-    """
+    """The first test image of each digit, of shape (10, rows, cols)."""
     images, labels, brightest = _load(source, "test")
     return np.array([images[np.flatnonzero(labels == digit)[0]] / brightest for digit in range(10)])
 

@@ -31,23 +31,12 @@ PROTOCOLS: Mapping[Protocol, str] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How an experiment is run.
-
-    Attributes
-    ----------
-    protocol : {"published", "sound"}
-    size : {"full", "fast", "tiny"}
-        As in the paper, a minute or two, or just enough to see that it works.
-    runs : int
-        Monte Carlo runs.
-    seed : int
-        Of the first run; the others have those that follow.
-    """
+    """How an experiment is run."""
 
     protocol: Protocol = "published"
-    size: Size = "full"
-    runs: int = 10
-    seed: int = 0
+    size: Size = "full"  # as in the paper, a minute or two, or just enough to see that it works
+    runs: int = 10  # monte Carlo runs
+    seed: int = 0  # of the first run; the others have those that follow
 
     @property
     def seeds(self) -> range:
@@ -61,39 +50,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or a figure of the paper.
+    """A table or a figure of the paper."""
 
-    Attributes
-    ----------
-    name : str
-        Such as "table1".
-    title : str
-        What it shows.
-    runs : mapping of sizes to int
-        Monte Carlo runs, unless the user says how many.
-    needs : sequence of str
-        Packages beside the package's own requirements.
-    trials : callable
-        The trials of a plan.
-    table : callable
-        The table of a plan and the records of its trials.
-    draw : callable or None
-        Draws the figure: (figure, plan, records).
-    curve : callable or None
-        A second, longer table, for the CSV alone.
-    protocols : mapping of protocols to str
-        What they mean here.
-    """
-
-    name: str
-    title: str
-    runs: Mapping[Size, int]
-    needs: Sequence[str]
-    trials: Callable[[Plan], list[Trial]]
-    table: Callable[[Plan, list[Record]], Table]
-    draw: Callable[[Figure, Plan, list[Record]], None] | None = None
-    curve: Callable[[Plan, list[Record]], Table] | None = None
-    protocols: Mapping[Protocol, str] = field(default_factory=lambda: PROTOCOLS)
+    name: str  # such as "table1"
+    title: str  # what it shows
+    runs: Mapping[Size, int]  # monte Carlo runs, unless the user says how many
+    needs: Sequence[str]  # packages beside the package's own requirements
+    trials: Callable[[Plan], list[Trial]]  # the trials of a plan
+    table: Callable[[Plan, list[Record]], Table]  # the table of a plan and the records of its trials
+    draw: Callable[[Figure, Plan, list[Record]], None] | None = None  # draws the figure: (figure, plan, records)
+    curve: Callable[[Plan, list[Record]], Table] | None = None  # A second, longer table, for the CSV alone
+    protocols: Mapping[Protocol, str] = field(default_factory=lambda: PROTOCOLS)  # what they mean here
 
     def plan(self, protocol: Protocol, size: Size = "full", runs: int | None = None, seed: int = 0) -> Plan:
         """A plan with this experiment's number of runs, unless another is given."""
@@ -113,26 +80,7 @@ def reproduce(
     n_jobs: int = 1,
     on_done: Callable[[Trial], None] | None = None,
 ) -> list[Path]:
-    """Run an experiment and write its table and its figure.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        What to reproduce.
-    plan : Plan
-        How.
-    folder : Path
-        Where files go, and where finished trials are kept: the same call again goes on where it stopped.
-    n_jobs : int
-        Processes; the results don't depend on it.
-    on_done : callable, optional
-        Called with each finished trial.
-
-    Returns
-    -------
-    list of Path
-        The tables as CSV and Markdown, the PNG and the SVG.
-    """
+    """Run an experiment and write its table and its figure."""
     folder.mkdir(parents=True, exist_ok=True)
     store = TrialStore(folder / "trials.jsonl")
     records = run_trials(experiment.trials(plan), store, n_jobs=n_jobs, on_done=on_done)

@@ -28,21 +28,7 @@ LAWS: Mapping[str, Callable[..., Dataset]] = {
 def errors_of_law(
     *, law: str, n_train: int, n_test: int, n_features: int, protocol: str, seed: int, n_jobs: int
 ) -> Record:
-    """Select all features of a law one by one; training and test NME of every selection on the way.
-
-    Parameters
-    ----------
-    law : {"planck", "ohm", "gravitation"}
-        The law.
-    n_train, n_test, n_features : int
-        Size of the data.
-    protocol : {"published", "sound"}
-        By what features are chosen.
-    seed : int
-        Of data, pursuit and networks.
-    n_jobs : int
-        Threads.
-    """
+    """Select all features of a law one by one; training and test NME of every selection on the way."""
     X, y, truth = LAWS[law](n_train + n_test, n_features, random_state=seed)
     split = Split(X[:n_train], y[:n_train], X[n_train:], y[n_train:], truth)
     steps = pursue(split, n_features, protocol=protocol, seed=seed, n_jobs=n_jobs)

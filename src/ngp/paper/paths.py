@@ -27,21 +27,7 @@ MEANS = "(means; shaded: lowest to highest)"
 
 
 def pursue(split: Split, n_features: int, *, protocol: str, seed: int, n_jobs: int) -> tuple[Step, ...]:
-    """Steps of a pursuit of so many features, the start included.
-
-    Parameters
-    ----------
-    split : Split
-        Training and test rows.
-    n_features : int
-        How many to select.
-    protocol : {"published", "sound"}
-        Whether features are chosen on the test rows or by 5-fold cross-validation on the training rows.
-    seed : int
-        Of the pursuit.
-    n_jobs : int
-        Threads.
-    """
+    """Steps of a pursuit of so many features, the start included."""
     cv = (split.X_test, split.y_test) if protocol == "published" else 5
     # What is selected doesn't depend on the final predictor: no need to look for its best size.
     selector = NeuralGreedyPursuit(
@@ -52,15 +38,7 @@ def pursue(split: Split, n_features: int, *, protocol: str, seed: int, n_jobs: i
 
 
 def size_by_rule(steps: Sequence[Step], rule: StopRule) -> int:
-    """How many features a rule would have kept of a finished pursuit; all of them if it would have gone on.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-        From the start on.
-    rule : StopRule
-        As for a pursuit.
-    """
+    """How many features a rule would have kept of a finished pursuit; all of them if it would have gone on."""
     for length in range(1, len(steps) + 1):
         if stop := rule.check(steps[:length]):
             return stop.keep
@@ -71,15 +49,6 @@ def nested_errors(split: Split, order: Sequence[int] | IntArray, seed: int) -> t
     """Training and test NME in dB of an SSFN on the first 0, 1, 2, … features of an order.
 
     With no features the prediction is the mean of the training targets.
-
-    Parameters
-    ----------
-    split : Split
-        Training and test rows.
-    order : sequence of int
-        Columns.
-    seed : int
-        Of the networks.
     """
     mean = split.y.mean()
     train = [normalized_mean_error_db(split.y, np.full_like(split.y, mean))]
@@ -93,35 +62,14 @@ def nested_errors(split: Split, order: Sequence[int] | IntArray, seed: int) -> t
 
 
 def knee(errors: Sequence[float]) -> int:
-    """Number of features at which an error curve bends most: what it falls before, less what it falls after.
-
-    Parameters
-    ----------
-    errors : sequence of float
-        Error with 0, 1, 2, … features, at least three of them.
-
-    Examples
-    --------
-    >>> knee([-5.0, -8.0, -40.0, -39.0, -38.0])
-    2
-    """
+    """Number of features at which an error curve bends most: what it falls before, less what it falls after."""
     if len(errors) < 3:
         raise ValueError(f"errors has {len(errors)} values: a curve with a knee has at least 3.")
     return 1 + int(np.argmax(np.diff(errors, 2)))
 
 
 def draw_errors(ax: Axes, errors: Sequence[Sequence[float]], colour: str, *, label: str, style: str = "-") -> None:
-    """Mean curve of several runs, from one feature on, with a band from the lowest to the highest.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Where.
-    errors : sequence of sequences of float
-        For each run the errors with 0, 1, 2, … features.
-    colour, label, style : str
-        Of the line.
-    """
+    """Mean curve of several runs, from one feature on, with a band from the lowest to the highest."""
     runs = np.array(errors)[:, 1:]
     sizes = np.arange(1, runs.shape[1] + 1)
     ax.fill_between(sizes, runs.min(axis=0), runs.max(axis=0), color=colour, alpha=0.15, linewidth=0)

@@ -51,21 +51,7 @@ def missed_shares(
     runs: int,
     n_jobs: int,
 ) -> Record:
-    """Share of the relevant features that is missed when their number is known, a figure a run.
-
-    Parameters
-    ----------
-    data : {"planck", "ohm", "gravitation", "artificial"}
-        Without noise.
-    n_samples, n_features : int
-        Size of the data.
-    protocol : {"published", "sound"}
-        By what features are chosen.
-    first_seed, runs : int
-        Seeds of the runs.
-    n_jobs : int
-        Threads.
-    """
+    """Share of the relevant features that is missed when their number is known, a figure a run."""
     seeds = range(first_seed, first_seed + runs)
     return {"fnsr": [_missed(data, n_samples, n_features, protocol, seed, n_jobs) for seed in seeds]}
 
@@ -88,20 +74,7 @@ def _missed(data: str, n_samples: int, n_features: int, protocol: str, seed: int
 
 
 def phase_change(sizes: Sequence[int], rates: Sequence[float]) -> int | None:
-    """Smallest number of samples from which the average FNSR stays at 0.005 or below; None if there is none.
-
-    Parameters
-    ----------
-    sizes : sequence of int
-        Numbers of samples, ascending.
-    rates : sequence of float
-        Average FNSR with so many samples.
-
-    Examples
-    --------
-    >>> phase_change([50, 60, 70, 80], [0.2, 0.0, 0.01, 0.0])
-    80
-    """
+    """Smallest number of samples from which the average FNSR stays at 0.005 or below; None if there is none."""
     found = None
     for size, rate in zip(reversed(sizes), reversed(rates), strict=True):
         if rate > LOW:

@@ -157,20 +157,7 @@ def _percent(share: float) -> str:
 
 
 def overlay(image: FloatArray, selected: BoolArray) -> FloatArray:
-    """An image in grey, and in red where pixels are selected; ink is dark in both.
-
-    Parameters
-    ----------
-    image : float array
-        Ink from 0 to 1.
-    selected : bool array of the same shape
-        The selected pixels.
-
-    Returns
-    -------
-    float array
-        Red, green and blue on a last axis.
-    """
+    """An image in grey, and in red where pixels are selected; ink is dark in both."""
     colours = np.where(selected[..., None, None], REDS, GREYS)
     paper, ink = colours[..., 0, :], colours[..., 1, :]
     coloured: FloatArray = paper + image[..., None] * (ink - paper)
@@ -178,20 +165,7 @@ def overlay(image: FloatArray, selected: BoolArray) -> FloatArray:
 
 
 def mosaic(images: FloatArray, selections: Sequence[Sequence[int]]) -> FloatArray:
-    """All images side by side, a row for each selection.
-
-    Parameters
-    ----------
-    images : float array of shape (n_images, rows, cols)
-        Ink from 0 to 1.
-    selections : sequence of sequences of int
-        Numbers of the selected pixels, in C order.
-
-    Returns
-    -------
-    float array
-        Red, green and blue on a last axis.
-    """
+    """All images side by side, a row for each selection."""
     lines = []
     for pixels in selections:
         mask = np.zeros(images[0].size, dtype=bool)

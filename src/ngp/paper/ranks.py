@@ -32,21 +32,7 @@ LONGEST_CURVE = 10
 
 
 def behaviour(*, n_rows: int, n_features: int, protocol: str, seed: int, n_jobs: int) -> Record:
-    """One pursuit on the artificial data, and all that figure 5 shows of it.
-
-    Parameters
-    ----------
-    n_rows : int
-        That train, and that test.
-    n_features : int
-        Relevant or not.
-    protocol : {"published", "sound"}
-        The noise, by what features are chosen, and which rule stops.
-    seed : int
-        Of data, pursuit, networks and the random order.
-    n_jobs : int
-        Threads.
-    """
+    """One pursuit on the artificial data, and all that figure 5 shows of it."""
     published = protocol == "published"
     split = artificial_split(protocol, seed, n_features, n_rows)
     steps = pursue(split, min(LONGEST_PATH, n_features), protocol=protocol, seed=seed, n_jobs=n_jobs)

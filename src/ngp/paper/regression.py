@@ -92,34 +92,14 @@ class Split(NamedTuple):
 
 
 def artificial_split(protocol: str, seed: int, n_features: int = 500, n_rows: int = 300) -> Split:
-    """The artificial data: half of the rows train.
-
-    Parameters
-    ----------
-    protocol : {"published", "sound"}
-        Whether the noise is one number added to all targets, as in the authors' code, or one for each sample.
-    seed : int
-        Of the data.
-    n_features : int
-        Columns, of which five matter.
-    n_rows : int
-        Rows of each half.
-    """
+    """The artificial data: half of the rows train."""
     noise: Literal["offset", "sample"] = "offset" if protocol == "published" else "sample"
     X, y, truth = make_artificial(2 * n_rows, n_features, noise=noise, random_state=seed)
     return Split(X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:], truth)
 
 
 def boston_split(seed: int, split: int = 21) -> Split:
-    """BOSTON with 100 noise columns; a third of the rows is held out.
-
-    Parameters
-    ----------
-    seed : int
-        Of the noise.
-    split : int, default=21
-        Seed of the split; the default is that of the authors' code.
-    """
+    """BOSTON with 100 noise columns; a third of the rows is held out."""
     table = load_boston(random_state=seed)
     X, X_test, y, y_test = train_test_split(table.X, table.y, test_size=0.33, random_state=split)
     return Split(X, y, X_test, y_test, table.truth)
@@ -135,32 +115,7 @@ def regression_trial(
     number: int | None = None,
     n_jobs: int = 1,
 ) -> Record:
-    """Select and predict once.
-
-    Parameters
-    ----------
-    data : {"artificial", "boston", "boston-splits"}
-        The last one is BOSTON with a split for each seed.
-    method : str
-        A key of `METHODS`.
-    protocol : {"published", "sound"}
-        Whether NGP chooses features, and where to stop, on the test rows.
-    seed : int
-        Of the data and of the method.
-    n_features : int
-        Columns of the artificial data.
-    eta : float, optional
-        Threshold of the authors' rule, for NGP as published.
-    number : int, optional
-        Of features to select, for NGP as published, instead of a threshold.
-    n_jobs : int
-        Threads.
-
-    Returns
-    -------
-    dict
-        The figures of the table, and the selected features.
-    """
+    """Select and predict once."""
     if data == "artificial":
         split = artificial_split(protocol, seed, n_features)
     else:

@@ -23,13 +23,6 @@ class PublishedRule:
     """Stop when the validation NME, in dB, changes by less than a share of itself, or rises.
 
     The step that didn't pay is taken back. Both values are taken under the random numbers of the step.
-
-    Parameters
-    ----------
-    mean_square : float
-        Of the validation targets.
-    eta : float, default=0.06
-        The share.
     """
 
     mean_square: float

@@ -17,31 +17,15 @@ __all__ = ["Cell", "Column", "Table", "cell"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure over all runs, and what the paper says.
+    """One figure over all runs, and what the paper says."""
 
-    Attributes
-    ----------
-    mean : float
-        NaN where there is no such figure.
-    spread : float
-        Standard deviation over the runs; NaN for a single one.
-    published : float or None
-        The paper's figure, if it has one.
-    """
-
-    mean: float
-    spread: float = nan
-    published: float | None = None
+    mean: float  # naN where there is no such figure
+    spread: float = nan  # standard deviation over the runs; NaN for a single one
+    published: float | None = None  # the paper's figure, if it has one
 
 
 def cell(values: Sequence[float | None], published: float | None = None) -> Cell:
-    """Mean and spread of some runs; runs without a figure don't count.
-
-    Examples
-    --------
-    >>> cell([1.0, 3.0], published=2.5)
-    Cell(mean=2.0, spread=1.414..., published=2.5)
-    """
+    """Mean and spread of some runs; runs without a figure don't count."""
     known = [value for value in values if value is not None]
     spread = float(np.std(known, ddof=1)) if len(known) > 1 else nan
     return Cell(float(np.mean(known)) if known else nan, spread, published)
@@ -49,21 +33,11 @@ def cell(values: Sequence[float | None], published: float | None = None) -> Cell
 
 @dataclass(frozen=True)
 class Column:
-    """A column of figures.
+    """A column of figures."""
 
-    Attributes
-    ----------
-    key : str
-        Its name in the CSV.
-    label : str
-        Its name in the Markdown, with the unit.
-    digits : int
-        Behind the point.
-    """
-
-    key: str
-    label: str
-    digits: int = 2
+    key: str  # its name in the CSV
+    label: str  # its name in the Markdown, with the unit
+    digits: int = 2  # behind the point
 
 
 @dataclass(frozen=True)

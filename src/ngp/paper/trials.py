@@ -24,22 +24,11 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of an experiment.
+    """One run of an experiment."""
 
-    Attributes
-    ----------
-    run : callable
-        A function of a module. It is called with the parameters and `n_jobs`, on which its result must not depend, and
-        returns a dictionary of JSON values.
-    parameters : dict
-        JSON values. They, the function and the version of the package say which trial it is.
-    wide : bool
-        Whether the trial keeps several cores busy by itself: then it is run alone.
-    """
-
-    run: Callable[..., Record]
-    parameters: Record
-    wide: bool = False
+    run: Callable[..., Record]  # A function of a module
+    parameters: Record  # JSON values. They, the function and the version of the package say which trial it is
+    wide: bool = False  # whether the trial keeps several cores busy by itself: then it is run alone
 
     @property
     def key(self) -> str:
@@ -71,15 +60,7 @@ class TrialStore:
                 continue  # cut off while it was written
 
     def add(self, trial: Trial, result: Record) -> None:
-        """Keep a result, on the disk too.
-
-        Parameters
-        ----------
-        trial : Trial
-            What was run.
-        result : dict
-            What came out.
-        """
+        """Keep a result, on the disk too."""
         self.results[trial.key] = result
         line = json.dumps({"trial": json.loads(trial.key), "result": result})
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,24 +81,7 @@ def run_trials(
     n_jobs: int = 1,
     on_done: Callable[[Trial], None] | None = None,
 ) -> list[Record]:
-    """Run what is not in the store yet, and return the records of all trials in their order.
-
-    Parameters
-    ----------
-    trials : sequence of Trial
-        What to run; the same trial twice is run once.
-    store : TrialStore
-        Where results are looked up and kept.
-    n_jobs : int
-        Processes; the results don't depend on it.
-    on_done : callable, optional
-        Called with each trial that is there, whether it was stored or run.
-
-    Returns
-    -------
-    list of dict
-        Parameters and results of each trial; `seconds` says how long it took.
-    """
+    """Run what is not in the store yet, and return the records of all trials in their order."""
     waiting = {trial.key: trial for trial in trials if trial.key not in store.results}
     for trial in trials:
         if on_done and trial.key not in waiting:

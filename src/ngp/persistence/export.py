@@ -44,16 +44,6 @@ def export_onnx(
     The graph takes ``X`` with all columns of `fit`, of which it reads the selected ones, and scales and clips them by
     itself. For a regression it returns ``prediction``, in the shape of what `predict` returns; for classes ``label``
     and ``probabilities``.
-
-    Parameters
-    ----------
-    selector : NeuralGreedyPursuit
-        Fitted with an SSFN, an MLP, a CNN or a kernel, to a table without category columns.
-    path : str or path
-        The file. It is replaced as a whole, or not at all.
-    dtype : {"float32", "float64"}, default="float64"
-        Type of X and of the numbers returned. The default computes as `predict` does; the other suits hardware that
-        has no double precision, and costs digits where a column's mean is far larger than its deviation.
     """
     if find_spec("onnx") is None:
         raise ImportError("export_onnx needs onnx: install it with pip install 'neural-greedy-pursuit[onnx]'.")

@@ -55,20 +55,9 @@ __all__ = ["KINDS", "Kind", "Unsaved", "kind_name"]
 
 @dataclass(frozen=True, repr=False)
 class Unsaved:
-    """Stands for a parameter that a file can't hold, such as a function; `fit` refuses it.
+    """Stands for a parameter that a file can't hold, such as a function; `fit` refuses it."""
 
-    Attributes
-    ----------
-    what : str
-        What it was.
-
-    Examples
-    --------
-    >>> Unsaved("function my_scorer")
-    <function my_scorer, which was not saved: give it again>
-    """
-
-    what: str
+    what: str  # what it was
 
     def __repr__(self) -> str:
         return f"<{self.what}, which was not saved: give it again>"

@@ -41,33 +41,11 @@ DERIVED = ("losses_",)
 def save(selector: NeuralGreedyPursuit, path: str | PathLike[str], *, stacklevel: int = 2) -> None:
     """Write a fitted selector to a file, without pickle.
 
-    Parameters
-    ----------
-    selector : NeuralGreedyPursuit
-        A fitted selector.
-    path : str or path
-        The file. It is replaced as a whole, or not at all.
-    stacklevel : int
-        Whose line a warning names, as in `warnings.warn`.
-
     Warns
     -----
     UserWarning
         Where a parameter can't be saved, such as a function. The loaded selector predicts all the same, and has a
         mark in the parameter's place, which `fit` refuses.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from ngp import NeuralGreedyPursuit
-    >>> from ngp.datasets import make_ohm
-    >>> X, y, _ = make_ohm(100, random_state=0)
-    >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
-    >>> with TemporaryDirectory() as folder:
-    ...     save(selector, f"{folder}/ohm.ngp")
-    ...     same = load(f"{folder}/ohm.ngp")
-    >>> bool((same.predict(X) == selector.predict(X)).all())
-    True
     """
     if type(selector) is not NeuralGreedyPursuit:
         raise TypeError(f"save takes a NeuralGreedyPursuit, and not a {type(selector).__name__}.")
@@ -116,16 +94,6 @@ def load(path: str | PathLike[str]) -> NeuralGreedyPursuit:
     """Read a fitted selector from a file that `save` has written.
 
     The file can only name types of a fixed list, all of which hold data and nothing else; no code of it is run.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-
-    Returns
-    -------
-    NeuralGreedyPursuit
-        It predicts, bit for bit, as the one that was saved.
     """
     path = Path(path)
     content = path.read_bytes()

@@ -30,15 +30,7 @@ class CannotSave(ValueError):
 
 
 class Writer:
-    """Turns values into what JSON can say, and keeps what it can't as the content of further files.
-
-    Attributes
-    ----------
-    members : dict of bytes
-        Names and contents of those files.
-    left_out : list of str
-        Parameters that can't be saved.
-    """
+    """Turns values into what JSON can say, and keeps what it can't as the content of further files."""
 
     def __init__(self) -> None:
         self.members: dict[str, bytes] = {}

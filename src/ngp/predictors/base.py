@@ -277,17 +277,7 @@ def scorer_at(scorer: Scorer | ScheduledScorer, step: int) -> Scorer:
 
 
 def drop_losses(scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> Losses:
-    """Validation losses of S - g for the columns g of every candidate, all of them in S.
-
-    Parameters
-    ----------
-    scorer : Scorer
-        Says what a selection is worth.
-    selected : int array
-        The columns S.
-    candidates : ColumnSets
-        What is taken away; an empty set asks for S as it is.
-    """
+    """Validation losses of S - g for the columns g of every candidate, all of them in S."""
     if hasattr(scorer, "drop_losses"):
         losses: Losses = scorer.drop_losses(selected, candidates)
         return losses

@@ -19,18 +19,6 @@ class Committee:
     """Predictors that are all trained in every step; the lowest loss of any of them wins.
 
     Losses are comparable, since all members are judged by the same loss on the same folds.
-
-    Parameters
-    ----------
-    members : sequence of Predictor
-        At least one; none may be a `Schedule`.
-
-    Examples
-    --------
-    >>> from ngp.predictors import SSFN
-    >>> committee = Committee([SSFN(), SSFN(n_units=20)])
-    >>> committee.names
-    ('SSFN 1', 'SSFN 2')
     """
 
     def __init__(self, members: Sequence[Predictor]) -> None:
@@ -90,20 +78,7 @@ class CommitteeScorer:
 
 
 class Schedule:
-    """Another predictor in another step.
-
-    Parameters
-    ----------
-    predictor_of : callable
-        Returns the predictor of a step, given its number; the first feature is selected in step 1.
-
-    Examples
-    --------
-    >>> from ngp.predictors import SSFN
-    >>> schedule = Schedule(lambda step: SSFN(n_units=50 * step))
-    >>> schedule.predictor_of(2).n_units
-    100
-    """
+    """Another predictor in another step."""
 
     def __init__(self, predictor_of: Callable[[int], Predictor]) -> None:
         self.predictor_of = predictor_of

@@ -52,22 +52,6 @@ class EstimatorPredictor(BaseEstimator):  # type: ignore[misc]
 
     Estimators that warn tend to do so in every fit. What they say is held back, and each message is shown once in each
     step of the pursuit; messages that differ only in their numbers count as the same.
-
-    Parameters
-    ----------
-    estimator : estimator object
-        With ``fit`` and ``predict``. Where there are sample weights, its ``fit`` must take them; so must that of a
-        pipeline's last step.
-
-    Examples
-    --------
-    >>> from sklearn.neighbors import KNeighborsRegressor
-    >>> from ngp import NeuralGreedyPursuit
-    >>> from ngp.datasets import make_ohm
-    >>> X, y, truth = make_ohm(100, random_state=0)
-    >>> predictor = EstimatorPredictor(KNeighborsRegressor())
-    >>> NeuralGreedyPursuit(predictor, n_features_to_select=2, random_state=0).fit(X, y).order_
-    array([1, 0])
     """
 
     losses: ClassVar[frozenset[str]] = frozenset({*LOSSES, "scoring"})
@@ -203,18 +187,10 @@ def _chunk(selected: IntArray, candidates: ColumnSets, start: int, stop: int) ->
 
 @dataclass(frozen=True)
 class Trainer:
-    """How an estimator is fitted.
+    """How an estimator is fitted."""
 
-    Attributes
-    ----------
-    estimator : estimator object
-        Never fitted itself.
-    weight_keyword : str or None
-        What sample weights are called in its fit; None where there are none.
-    """
-
-    estimator: Any
-    weight_keyword: str | None
+    estimator: Any  # never fitted itself
+    weight_keyword: str | None  # what sample weights are called in its fit; None where there are none
 
     def train(self, problem: Problem, columns: IntArray, rows: IntArray) -> FittedEstimator:
         """Fit a clone on some columns and rows."""
@@ -251,21 +227,11 @@ class FittedEstimator:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """What all chunks of candidates of a step need.
+    """What all chunks of candidates of a step need."""
 
-    Attributes
-    ----------
-    trainer : Trainer
-        What fits.
-    home : int
-        The process that asks.
-    settings : dict
-        Its configuration of scikit-learn, which no other process or thread knows.
-    """
-
-    trainer: Trainer
-    home: int
-    settings: dict[str, Any]
+    trainer: Trainer  # what fits
+    home: int  # the process that asks
+    settings: dict[str, Any]  # its configuration of scikit-learn, which no other process or thread knows
 
 
 def _chunk_losses(

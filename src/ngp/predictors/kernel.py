@@ -144,21 +144,11 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class _Part:
-    """A round without the rows of weight zero, which neither train nor judge.
+    """A round without the rows of weight zero, which neither train nor judge."""
 
-    Attributes
-    ----------
-    places : int array
-        The rows that are left, as places in the round.
-    rows : int array
-        Their numbers.
-    segments : int array
-        Bounds of the rows that always train and of the folds, among them.
-    """
-
-    places: IntArray
-    rows: IntArray
-    segments: IntArray
+    places: IntArray  # the rows that are left, as places in the round
+    rows: IntArray  # their numbers
+    segments: IntArray  # bounds of the rows that always train and of the folds, among them
 
     @classmethod
     def of(cls, fold: Round, weights: FloatArray) -> _Part:

@@ -18,30 +18,16 @@ PREDICT_NUMBERS = 2**20
 
 @dataclass(frozen=True)
 class KernelPredictor:
-    """The final predictor: a combination of kernel functions of the selected columns.
+    """The final predictor: a combination of kernel functions of the selected columns."""
 
-    Attributes
-    ----------
-    reader : ScaledColumns
-        The columns that are read, and how they are standardised.
-    kernel, factor : str, float
-        See `ngp.kernels.kernel_functions.kernel_matrix`.
-    centres : array of shape (n_selected, n_centres)
-        Where the functions are centred.
-    coefficients, intercept : arrays of shapes (n_centres, n_outputs) and (n_outputs,)
-        The combination.
-    target_mean, target_scale : array of shape (n_outputs,), float
-        How targets were standardised.
-    """
-
-    reader: ScaledColumns
-    kernel: KernelName
-    factor: float
-    centres: FloatArray
-    coefficients: FloatArray
-    intercept: FloatArray
-    target_mean: FloatArray
-    target_scale: float
+    reader: ScaledColumns  # the columns that are read, and how they are standardised
+    kernel: KernelName  # see `ngp.kernels.kernel_functions.kernel_matrix`
+    factor: float  # see `ngp.kernels.kernel_functions.kernel_matrix`
+    centres: FloatArray  # where the functions are centred
+    coefficients: FloatArray  # the combination
+    intercept: FloatArray  # the combination
+    target_mean: FloatArray  # how targets were standardised
+    target_scale: float  # how targets were standardised
 
     def predict(self, X: AnyArray) -> FloatArray:
         """Coded targets of shape (n_samples, n_outputs)."""

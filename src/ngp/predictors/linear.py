@@ -46,24 +46,12 @@ CHUNK_NUMBERS = 2**18
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A linear regression that has a closed form.
+    """A linear regression that has a closed form."""
 
-    Attributes
-    ----------
-    penalties : array of shape (n_outputs,)
-        Ridge penalty for each output.
-    intercept : bool
-        Whether columns and targets are centred.
-    scaled : bool
-        Whether a `StandardScaler` comes first.
-    cutoff : float
-        Directions whose singular value is below this share of the largest one are left out.
-    """
-
-    penalties: FloatArray
-    intercept: bool
-    scaled: bool
-    cutoff: float
+    penalties: FloatArray  # ridge penalty for each output
+    intercept: bool  # whether columns and targets are centred
+    scaled: bool  # whether a `StandardScaler` comes first
+    cutoff: float  # directions whose singular value is below this share of the largest one are left out
 
 
 def closed_form(estimator: Any, n_outputs: int) -> LinearModel | None:
@@ -71,13 +59,6 @@ def closed_form(estimator: Any, n_outputs: int) -> LinearModel | None:
 
     `Ridge` and `LinearRegression` have one, also behind a `StandardScaler`, but none of their subclasses, and not with
     positive coefficients or solvers other than Cholesky's.
-
-    Examples
-    --------
-    >>> closed_form(Ridge(alpha=2.0), n_outputs=2)
-    LinearModel(penalties=array([2., 2.]), intercept=True, scaled=False, cutoff=0.0)
-    >>> closed_form(Ridge(solver="sag"), n_outputs=2) is None
-    True
     """
     scaled = type(estimator) is Pipeline and len(estimator.steps) == 2 and _is_plain_scaler(estimator.steps[0][1])
     if scaled:
@@ -102,25 +83,7 @@ def _is_plain_scaler(step: Any) -> bool:
 def linear_losses(
     problem: Problem, model: LinearModel, selected: IntArray, candidates: ColumnSets, n_jobs: int | None
 ) -> tuple[FloatArray, BoolArray]:
-    """Validation losses of S + g for the new columns g of every candidate, and whether they are exact.
-
-    Parameters
-    ----------
-    problem : Problem
-        A regression, judged by a loss of predictions.
-    model : LinearModel
-        What is trained.
-    selected, candidates : int array, ColumnSets
-        S and all g.
-    n_jobs : int or None
-        Number of threads, or whatever the active joblib backend has.
-
-    Returns
-    -------
-    parts : array of shape (n_candidates, n_parts)
-    exact : bool array of shape (n_candidates,)
-        False where rounding may show: the parts are worth nothing there.
-    """
+    """Validation losses of S + g for the new columns g of every candidate, and whether they are exact."""
     tasks, owners, jobs = [], [], int(effective_n_jobs(n_jobs))
     for members, columns in candidates.by_size():
         numbers = problem.n_samples * max(1, columns.shape[1])
@@ -171,18 +134,10 @@ def _chunk_losses(problem: Problem, step: _Step, candidates: IntArray) -> tuple[
 
 @dataclass(frozen=True)
 class _Split:
-    """Training and validation rows of one split, among the rows of its round.
+    """Training and validation rows of one split, among the rows of its round."""
 
-    Attributes
-    ----------
-    roots : array of shape (n_rows,)
-        Square roots of the weights in training; zero where a row doesn't train.
-    judges : slice
-        The validation rows.
-    """
-
-    roots: FloatArray
-    judges: slice
+    roots: FloatArray  # square roots of the weights in training; zero where a row doesn't train
+    judges: slice  # the validation rows
 
     @classmethod
     def of(cls, weights: FloatArray, judges: slice) -> _Split:
@@ -191,14 +146,7 @@ class _Split:
         return cls(roots, judges)
 
     def prepare(self, columns: FloatArray, model: LinearModel) -> tuple[FloatArray, FloatArray]:
-        """Scale and centre columns (..., n_rows) as the model does.
-
-        Returns
-        -------
-        prepared : array of shape (..., n_rows)
-        means : array of shape (...)
-            What was taken away: the norm of the columns' means over the training rows.
-        """
+        """Scale and centre columns (..., n_rows) as the model does."""
         weights = np.square(self.roots)
         taken = np.zeros(columns.shape[:-1])
         if model.scaled:
@@ -221,37 +169,18 @@ def _centre(columns: FloatArray, weights: FloatArray) -> tuple[FloatArray, Float
 
 @dataclass(frozen=True)
 class _State:
-    """The regression on the selected columns in one split: what all candidates build on.
-
-    Attributes
-    ----------
-    basis : array of shape (n_selected, n_rows)
-        Combinations B of the selected columns, training rows weighted by their roots, so that the predictions for
-        targets T are BᵀB T.
-    judged_basis : array of shape (n_selected, n_judges)
-        The same combinations in the validation rows.
-    errors : array of shape (n_outputs, n_rows)
-        Errors of the predictions in training, weighted likewise.
-    predictions : array of shape (n_outputs, n_judges)
-        Predictions of the validation rows.
-    norms : array of shape (n_selected,)
-        Norms of the selected columns, with the penalty.
-    inverse_trace : float
-        Trace of the inverse of their matrix of inner products, once they have norm one; infinite where there is none.
-    shift : float
-        Largest ratio of a column's mean and its deviations.
-    """
+    """The regression on the selected columns in one split: what all candidates build on."""
 
     split: _Split
     model: LinearModel
     penalty: float
     basis: FloatArray
-    judged_basis: FloatArray
-    errors: FloatArray
-    predictions: FloatArray
-    norms: FloatArray
-    inverse_trace: float
-    shift: float
+    judged_basis: FloatArray  # the same combinations in the validation rows
+    errors: FloatArray  # errors of the predictions in training, weighted likewise
+    predictions: FloatArray  # predictions of the validation rows
+    norms: FloatArray  # norms of the selected columns, with the penalty
+    inverse_trace: float  # trace of the inverse of their matrix of inner products, once they have norm one
+    shift: float  # largest ratio of a column's mean and its deviations
 
     @classmethod
     def of(cls, split: _Split, model: LinearModel, penalty: float, columns: FloatArray, targets: FloatArray) -> _State:

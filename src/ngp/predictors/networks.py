@@ -45,27 +45,13 @@ Split = tuple[int, int]  # a round, and a fold in it
 
 @dataclass(frozen=True)
 class Run:
-    """One training of the candidates of a step.
+    """One training of the candidates of a step."""
 
-    Attributes
-    ----------
-    selected : int array
-        S, the columns that are selected already.
-    draw : int
-        Number of the draw, which the initial weights and the batches depend on.
-    splits : list of pairs
-        The splits in which the networks are trained, each a round and a fold in it.
-    plan : pair of arrays
-        The batches (see `ngp.kernels.training.plan_batches`).
-    start : list of Tensor, optional
-        Parameters to begin with, one copy a split.
-    """
-
-    selected: IntArray
-    draw: int
-    splits: list[Split]
-    plan: tuple[IntArray, FloatArray]
-    start: list[Tensor] | None = None
+    selected: IntArray  # S, the columns that are selected already
+    draw: int  # number of the draw, which the initial weights and the batches depend on
+    splits: list[Split]  # the splits in which the networks are trained, each a round and a fold in it
+    plan: tuple[IntArray, FloatArray]  # the batches (see `ngp.kernels.training.plan_batches`)
+    start: list[Tensor] | None = None  # parameters to begin with, one copy a split
 
 
 @dataclass(frozen=True)
@@ -89,17 +75,7 @@ class NetworkScorer(ABC):
 
     @abstractmethod
     def adapt(self, network: StackedNetwork, sizes: IntArray, start: list[Tensor] | None) -> None:
-        """Make the initial weights fit candidates of several sizes, or those of a warm start.
-
-        Parameters
-        ----------
-        network : StackedNetwork
-            The copies of all pairs of a candidate and a split.
-        sizes : int array, one a copy
-            Number of columns that a copy sees.
-        start : list of Tensor, optional
-            Parameters of the selection's own network, one copy a split.
-        """
+        """Make the initial weights fit candidates of several sizes, or those of a warm start."""
 
     @abstractmethod
     def numbers(self, n_columns: int) -> int:

@@ -20,33 +20,10 @@ class Recipe(Generic[ScorerType]):
 
     A scorer itself is never sent: the problem is sent once for all scorers, and what a scorer has computed for itself
     stays where it is. In another process one scorer is made for all tasks; in its own, a recipe gives the scorer back.
-
-    Attributes
-    ----------
-    kind : type
-        The scorer's class, a dataclass with a field `problem`.
-    settings : dict
-        Its other fields.
-
-    Examples
-    --------
-    >>> import pickle
-    >>> import numpy as np
-    >>> from ngp.data.groups import make_groups
-    >>> from ngp.predictors import SSFN
-    >>> from ngp.data.problem import make_problem
-    >>> X = np.arange(20.0).reshape(10, 2)
-    >>> problem = make_problem(X, X[:, 0], groups=make_groups(None, 2))
-    >>> scorer = SSFN().bind(problem, random_state=7)
-    >>> recipe = Recipe.of(scorer)
-    >>> recipe.make(problem) is scorer
-    True
-    >>> pickle.loads(pickle.dumps(recipe)).make(problem).seed
-    7
     """
 
-    kind: type[ScorerType]
-    settings: dict[str, Any]
+    kind: type[ScorerType]  # the scorer's class, a dataclass with a field `problem`
+    settings: dict[str, Any]  # its other fields
 
     @classmethod
     def of(cls, scorer: ScorerType) -> Self:

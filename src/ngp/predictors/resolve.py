@@ -19,18 +19,7 @@ PREDICTORS: dict[str, Callable[[], Predictor]] = {"ssfn": SSFN, "mlp": MLP, "cnn
 
 
 def resolve_predictor(given: Any) -> Predictor:
-    """Make a predictor of a name, a predictor, a scikit-learn estimator, a list of those, or a callable.
-
-    Examples
-    --------
-    >>> resolve_predictor("ssfn")
-    SSFN()
-    >>> from sklearn.linear_model import Ridge
-    >>> resolve_predictor(["ssfn", Ridge()]).names
-    ('SSFN', 'Ridge')
-    >>> type(resolve_predictor(lambda step: "ssfn" if step < 3 else "kernel")).__name__
-    'Schedule'
-    """
+    """Make a predictor of a name, a predictor, a scikit-learn estimator, a list of those, or a callable."""
     if isinstance(given, type):
         raise TypeError(f"predictor={given.__name__} is a class: give an object, made with {given.__name__}(…).")
     if isinstance(given, list | tuple):

@@ -27,22 +27,12 @@ def scaled_columns(problem: Problem, columns: IntArray, rows: IntArray, clip: fl
 
 @dataclass(frozen=True)
 class ScaledColumns:
-    """Takes columns of any X, and scales them as in training; picklable.
+    """Takes columns of any X, and scales them as in training; picklable."""
 
-    Attributes
-    ----------
-    columns : int array
-        What is taken.
-    mean, scale : float arrays
-        What is taken away, and what it is divided by.
-    clip : float
-        Largest absolute value after that.
-    """
-
-    columns: IntArray
-    mean: FloatArray
-    scale: FloatArray
-    clip: float
+    columns: IntArray  # what is taken
+    mean: FloatArray  # what is taken away, and what it is divided by
+    scale: FloatArray  # what is taken away, and what it is divided by
+    clip: float  # largest absolute value after that
 
     @classmethod
     def of(cls, problem: Problem, columns: IntArray, clip: float | None) -> ScaledColumns:

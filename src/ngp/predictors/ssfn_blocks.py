@@ -23,32 +23,15 @@ PROJECTED_ROWS = 2**10
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows of a round that are worked on together, in fold order.
+    """Rows of a round that are worked on together, in fold order."""
 
-    Attributes
-    ----------
-    places : int array
-        Where they stand in the round, ascending.
-    rows : int array
-        Their row numbers.
-    segments : int array of length n_folds + 2
-        Bounds in `rows`, as in `ngp.data.folds.Round`.
-    """
-
-    places: IntArray
-    rows: IntArray
-    segments: IntArray
+    places: IntArray  # where they stand in the round, ascending
+    rows: IntArray  # their row numbers
+    segments: IntArray  # bounds in `rows`, as in `ngp.data.folds.Round`
 
 
 def row_blocks(fold: Round, most_rows: int) -> list[RowBlock]:
-    """Cut a round into blocks of about equal length, each of rows that are neighbours in X.
-
-    Examples
-    --------
-    >>> fold = Round(np.array([3, 0, 5, 1, 4, 2]), np.array([0, 0, 3, 6]))
-    >>> [(block.rows.tolist(), block.segments.tolist()) for block in row_blocks(fold, 4)]
-    [([0, 1, 2], [0, 0, 1, 3]), ([3, 5, 4], [0, 0, 2, 3])]
-    """
+    """Cut a round into blocks of about equal length, each of rows that are neighbours in X."""
     n_rows = len(fold.rows)
     n_blocks = -(-n_rows // most_rows)
     if n_blocks == 1:
@@ -75,30 +58,14 @@ def _linear_rows(
 
 @dataclass(frozen=True)
 class RoundTask:
-    """What the candidates of one step share in one round.
+    """What the candidates of one step share in one round."""
 
-    Attributes
-    ----------
-    fold : Round
-        The round.
-    blocks : sequence of RowBlock
-        Its rows.
-    selected : int array
-        The selected columns.
-    n_new : int
-        Number of columns that each candidate adds.
-    fit : LinearFit
-        The regressions of the linear part on the selected columns.
-    whole : LayerTask or None
-        Where there is only one block, what its candidates share; the tasks of several blocks are made as they come.
-    """
-
-    fold: Round
-    blocks: Sequence[RowBlock]
-    selected: IntArray
-    n_new: int
-    fit: LinearFit
-    whole: LayerTask | None = None
+    fold: Round  # the round
+    blocks: Sequence[RowBlock]  # its rows
+    selected: IntArray  # the selected columns
+    n_new: int  # number of columns that each candidate adds
+    fit: LinearFit  # the regressions of the linear part on the selected columns
+    whole: LayerTask | None = None  # where there is only one block, what its candidates share
 
     def prepared(self, scorer: SSFNScorer) -> RoundTask:
         """The same with all that can be done once for all candidates."""

@@ -39,27 +39,13 @@ CPU_MEMORY = 2**28
 
 
 class _RoundTensors(NamedTuple):
-    """What no step changes in a round.
+    """What no step changes in a round."""
 
-    Attributes
-    ----------
-    rows : int tensor of shape (J,)
-        Row numbers, in fold order.
-    targets : tensor of shape (Q, J)
-        Scaled targets.
-    weights : tensor of shape (J,)
-        Sample weights.
-    weighted : bool
-        Whether they tell samples apart.
-    shares : tensor of shape (n_judged, n_parts)
-        Share of each row that doesn't always train in the mean loss of each part.
-    """
-
-    rows: Tensor
-    targets: Tensor
-    weights: Tensor
-    weighted: bool
-    shares: Tensor
+    rows: Tensor  # row numbers, in fold order
+    targets: Tensor  # scaled targets
+    weights: Tensor  # sample weights
+    weighted: bool  # whether they tell samples apart
+    shares: Tensor  # share of each row that doesn't always train in the mean loss of each part
 
 
 @dataclass(frozen=True)
@@ -169,17 +155,7 @@ class SSFNGpuScorer(SSFNScorer):
         return Recorder(self.gpu)
 
     def _step_losses(self, selected: Tensor, candidates: Tensor, layers: Tensor, scalars: Tensor) -> Tensor:
-        """Losses (n + 1, n_parts) of scaled targets, all on the device.
-
-        Parameters
-        ----------
-        selected, candidates : int tensors of shape (k,) and (n, m)
-            Columns.
-        layers : tensor of shape (D, k + m + 1, H)
-            Random weights, and biases in the end.
-        scalars : tensor of shape (3,)
-            The linear part's ridge, and what weights are divided by: candidates', and those of the selection alone.
-        """
+        """Losses (n + 1, n_parts) of scaled targets, all on the device."""
         import torch
 
         weights, biases, n_selected = layers[:, :-1], layers[:, -1], len(selected)

@@ -23,12 +23,7 @@ WIDE, NARROW, SQUARE = 8.6, 3.15, 4.8
 
 
 def draw_figures(result: Result) -> dict[str, list[tuple[str, str]]]:
-    """All figures, by name: for each the SVG and the screens that it is for, "wide", "narrow" or "all".
-
-    Parameters
-    ----------
-    result : Result
-    """
+    """All figures, by name: for each the SVG and the screens that it is for, "wide", "narrow" or "all"."""
     steps = result.steps
     figures = {}
     if len(steps) > 1:

@@ -42,13 +42,7 @@ CHUNK = 256
 
 
 def plain(value: Any) -> Any:
-    """Turn numbers and arrays of numpy into what JSON can hold; what is no finite number becomes None.
-
-    Examples
-    --------
-    >>> plain({"a": np.array([1.0, np.nan]), "b": np.int64(3)})
-    {'a': [1.0, None], 'b': 3}
-    """
+    """Turn numbers and arrays of numpy into what JSON can hold; what is no finite number becomes None."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
@@ -281,11 +275,5 @@ def _classes_fit(truth: AnyArray, predicted: AnyArray, classes: AnyArray) -> dic
 
 
 def class_names(classes: AnyArray) -> list[str]:
-    """Classes as text, whole numbers without a point.
-
-    Examples
-    --------
-    >>> class_names(np.array([0.0, 1.0])), class_names(np.array(["no", "yes"]))
-    (['0', '1'], ['no', 'yes'])
-    """
+    """Classes as text, whole numbers without a point."""
     return [str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in classes.tolist()]

@@ -42,12 +42,7 @@ def seen(name: str) -> str:
 
 
 def describe(result: Result) -> dict[str, Any]:
-    """Everything that the template shows, but the figures.
-
-    Parameters
-    ----------
-    result : Result
-    """
+    """Everything that the template shows, but the figures."""
     noun, steps = "feature" if _is_single(result) else "group", result.steps
     return {
         "target": result.asked["target"],

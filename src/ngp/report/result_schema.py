@@ -114,13 +114,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def field_names(shape: Any = SCHEMA, prefix: str = "") -> Iterator[str]:
-    """Dotted names of all fields; items of a list of objects are marked with [].
-
-    Examples
-    --------
-    >>> list(field_names({"a": (str,), "b": [{"c": (int,)}]}))
-    ['a', 'b', 'b[].c']
-    """
+    """Dotted names of all fields; items of a list of objects are marked with []."""
     shape = shape.part if isinstance(shape, Maybe) else shape
     if isinstance(shape, list):
         yield from field_names(shape[0], f"{prefix}[]")
@@ -132,19 +126,7 @@ def field_names(shape: Any = SCHEMA, prefix: str = "") -> Iterator[str]:
 
 
 def check_document(document: Any) -> None:
-    """Raise a ValueError that says what is wrong with a document, if anything is.
-
-    Parameters
-    ----------
-    document : object
-        What a JSON file holds.
-
-    Examples
-    --------
-    >>> check_document({"schema": "ngp-result/1"})
-    Traceback (most recent call last):
-    ValueError: it lacks the field created
-    """
+    """Raise a ValueError that says what is wrong with a document, if anything is."""
     schema = document.get("schema") if isinstance(document, dict) else None
     name, _, version = schema.partition("/") if isinstance(schema, str) else ("", "", "")
     if name != NAME or not version.isdecimal():

@@ -13,12 +13,7 @@ __all__ = ["names_of", "steps_of"]
 
 
 def steps_of(path: Any) -> Sequence[Step]:
-    """The steps of a selector, a result or a path.
-
-    Parameters
-    ----------
-    path : NeuralGreedyPursuit, Result, Path or sequence of Step
-    """
+    """The steps of a selector, a result or a path."""
     if hasattr(path, "fit") and hasattr(path, "get_params"):
         check_is_fitted(path, "path_")
     steps = getattr(path, "path_", getattr(path, "steps", path))
@@ -28,12 +23,7 @@ def steps_of(path: Any) -> Sequence[Step]:
 
 
 def names_of(source: Any) -> Sequence[str]:
-    """Names of the candidates of a selector or a result.
-
-    Parameters
-    ----------
-    source : NeuralGreedyPursuit or Result
-    """
+    """Names of the candidates of a selector or a result."""
     if hasattr(source, "groups_"):
         names: Sequence[str] = source.groups_.names
         return names

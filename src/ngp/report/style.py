@@ -18,15 +18,7 @@ NARROW = 5.0
 
 
 def new_axes(what: str, width: float, height: float) -> Axes:
-    """Axes of a new figure, or how to install matplotlib.
-
-    Parameters
-    ----------
-    what : str
-        The function that draws, for the message.
-    width, height : float
-        Size of the figure in inches.
-    """
+    """Axes of a new figure, or how to install matplotlib."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -50,33 +42,14 @@ def clean(ax: Axes) -> None:
 
 
 def visible(text: str) -> str:
-    r"""Write characters that can't be seen, such as line breaks, in the way of Python.
-
-    Examples
-    --------
-    >>> visible("two\nlines")
-    'two\\nlines'
-    """
+    r"""Write characters that can't be seen, such as line breaks, in the way of Python."""
     if text.isprintable():
         return text
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def shown_name(name: str, longest: int = 24) -> str:
-    r"""A user's name as a label: visible, not too long, and never read as a formula.
-
-    Parameters
-    ----------
-    name : str
-        Any text.
-    longest : int
-        Number of signs; of a longer name the beginning and the end are kept.
-
-    Examples
-    --------
-    >>> shown_name("expression of gene 4711", longest=11), shown_name("")
-    ('express…711', '(no name)')
-    """
+    r"""A user's name as a label: visible, not too long, and never read as a formula."""
     name = visible(name) or "(no name)"
     if len(name) > longest:
         end = longest // 3

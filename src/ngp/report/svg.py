@@ -30,19 +30,7 @@ THEME = {
 def draw_svg(
     draw: Callable[[Any], object], width: float, height: float, *, name: str, title: str, description: str
 ) -> str:
-    """Draw into a new figure, and return it as an element for a page.
-
-    Parameters
-    ----------
-    draw : callable
-        Given the axes.
-    width, height : float
-        Inches, of 96 pixels each.
-    name : str
-        Begins all ids; must not be used twice in a page.
-    title, description : str
-        What those hear who don't see the figure.
-    """
+    """Draw into a new figure, and return it as an element for a page."""
     from matplotlib import style
     from matplotlib.figure import Figure
 

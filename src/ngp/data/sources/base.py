@@ -31,68 +31,32 @@ class ColumnSource(ABC):
 
     A source can be pickled. One on disk travels by its path, and is read by whoever gets it; one in memory travels
     with its numbers. It may be read by several threads at once.
-
-    Attributes
-    ----------
-    shape : (int, int)
-        Number of samples and of columns.
-    dtype : numpy dtype
-        Of the numbers that are read.
-    names : list of str or None
-        Names of the columns, where they have some.
-    by_rows : bool
-        Whether the numbers of a row lie side by side, so that what has many rows is better read some rows at a time.
-    advice : str or None
-        What to do about it, where a source is slow to read.
     """
 
-    shape: tuple[int, int]
-    dtype: np.dtype[Any]
-    names: list[str] | None = None
+    shape: tuple[int, int]  # number of samples and of columns
+    dtype: np.dtype[Any]  # of the numbers that are read
+    names: list[str] | None = None  # names of the columns, where they have some
+    # whether the numbers of a row lie side by side, so that what has many rows is better read some rows at a time
     by_rows: bool = False
-    advice: str | None = None
+    advice: str | None = None  # what to do about it, where a source is slow to read
 
     @abstractmethod
     def read(self, columns: IntArray, rows: slice = ALL_ROWS) -> AnyArray:
-        """Read columns, as rows of an array that the caller must not change.
-
-        Parameters
-        ----------
-        columns : int array
-            What to read, in this order.
-        rows : slice
-            Neighbouring rows.
-
-        Returns
-        -------
-        array of shape (n_columns, n_rows)
-        """
+        """Read columns, as rows of an array that the caller must not change."""
 
     def __len__(self) -> int:
         return self.shape[0]
 
 
 def neighbours(columns: IntArray) -> slice | None:
-    """Columns as a slice, where they are neighbours in rising order.
-
-    Examples
-    --------
-    >>> neighbours(np.array([3, 4, 5])), neighbours(np.array([3, 5]))
-    (slice(3, 6, None), None)
-    """
+    """Columns as a slice, where they are neighbours in rising order."""
     if len(columns) and columns[-1] - columns[0] == len(columns) - 1 and (np.diff(columns) == 1).all():
         return slice(int(columns[0]), int(columns[-1]) + 1)
     return None
 
 
 def between(rows: IntArray) -> tuple[slice, IntArray]:
-    """The rows from the first to the last of some, and where these are among them.
-
-    Examples
-    --------
-    >>> between(np.array([7, 5, 8]))
-    (slice(5, 9, None), array([2, 0, 3]))
-    """
+    """The rows from the first to the last of some, and where these are among them."""
     if not len(rows):
         return slice(0, 0), rows
     first = int(rows.min())
@@ -100,13 +64,7 @@ def between(rows: IntArray) -> tuple[slice, IntArray]:
 
 
 def read_columns(X: AnyArray | ColumnSource, columns: IntArray, rows: slice = ALL_ROWS) -> AnyArray:
-    """Columns of an array or a source as rows of an array, which may be a view of X.
-
-    Examples
-    --------
-    >>> read_columns(np.array([[1, 2, 3], [4, 5, 6]]), np.array([2, 0]))
-    array([[3, 6], [1, 4]])
-    """
+    """Columns of an array or a source as rows of an array, which may be a view of X."""
     if isinstance(X, ColumnSource):
         return X.read(columns, rows)
     beside = neighbours(columns)  # much quicker than picking them one by one
@@ -115,30 +73,12 @@ def read_columns(X: AnyArray | ColumnSource, columns: IntArray, rows: slice = AL
 
 
 def in_memory(X: Any) -> Any:
-    """X as it is, or all columns of a source as one array.
-
-    Examples
-    --------
-    >>> from scipy.sparse import eye_array
-    >>> from ngp.data.sources import as_columns
-    >>> in_memory(as_columns(eye_array(2)))
-    array([[1., 0.], [0., 1.]])
-    """
+    """X as it is, or all columns of a source as one array."""
     return X.read(np.arange(X.shape[1])).T if isinstance(X, ColumnSource) else X
 
 
 def refuse_gaps(finite: BoolArray, columns: IntArray, names: Sequence[str] | None) -> None:
-    """Refuse an X with NaN or infinity in some columns.
-
-    Parameters
-    ----------
-    finite : bool array
-        For each column whether all its numbers are finite.
-    columns : int array
-        The columns.
-    names : sequence of str or None
-        Names of all columns of X.
-    """
+    """Refuse an X with NaN or infinity in some columns."""
     if not finite.all():
         column = int(columns[np.argmin(finite)])
         raise ValueError(
@@ -148,18 +88,7 @@ def refuse_gaps(finite: BoolArray, columns: IntArray, names: Sequence[str] | Non
 
 
 class StackedRows(ColumnSource):
-    """Arrays or sources with the same columns, one below the other.
-
-    Parameters
-    ----------
-    parts : sequence of arrays or sources
-        From top to bottom.
-
-    Examples
-    --------
-    >>> StackedRows([np.array([[1, 2]]), np.array([[3, 4]])]).read(np.array([1]))
-    array([[2, 4]])
-    """
+    """Arrays or sources with the same columns, one below the other."""
 
     def __init__(self, parts: Sequence[AnyArray | ColumnSource]) -> None:
         self.parts = tuple(parts)
@@ -185,26 +114,11 @@ class FewColumns:
     """A matrix of which only a few columns are known: all that a fitted predictor reads of a source.
 
     It is indexed as an array is, by rows, or by all rows and some of its known columns.
-
-    Attributes
-    ----------
-    values : array of shape (n_samples, n_known)
-        The numbers.
-    places : int array
-        The numbers of the known columns, rising.
-    n_columns : int
-        How many there are with the unknown ones.
-
-    Examples
-    --------
-    >>> few = FewColumns(np.array([[0.5, 1.5]]), np.array([3, 7]), n_columns=10)
-    >>> few.shape, few[:, [7]]
-    ((1, 10), array([[1.5]]))
     """
 
-    values: AnyArray
-    places: IntArray
-    n_columns: int
+    values: AnyArray  # the numbers
+    places: IntArray  # the numbers of the known columns, rising
+    n_columns: int  # how many there are with the unknown ones
 
     @property
     def shape(self) -> tuple[int, int]:

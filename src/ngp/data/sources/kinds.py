@@ -18,22 +18,7 @@ __all__ = ["as_columns", "refuse_sources"]
 
 
 def as_columns(X: Any) -> Any:
-    """Make a source of what need not fit in memory; everything else comes back as it is.
-
-    Parameters
-    ----------
-    X : object
-        Sources are made of ``numpy.memmap``, sparse matrices and arrays of scipy, arrays of Zarr, and tables of Arrow
-        that hold nothing but numbers.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csc_array
-    >>> as_columns(csc_array([[0.0, 1.0], [2.0, 0.0]])).read(np.array([1]))
-    array([[1., 0.]])
-    >>> as_columns([[1, 2]])
-    [[1, 2]]
-    """
+    """Make a source of what need not fit in memory; everything else comes back as it is."""
     if isinstance(X, ColumnSource):
         return X
     if isinstance(X, np.memmap):
@@ -52,15 +37,7 @@ def as_columns(X: Any) -> Any:
 
 
 def refuse_sources(X: Any, what: str) -> None:
-    """Refuse an X that may not fit in memory.
-
-    Parameters
-    ----------
-    X : object
-        What the user gave.
-    what : str
-        What needs X in memory, as the subject of the sentence.
-    """
+    """Refuse an X that may not fit in memory."""
     if isinstance(X, ColumnSource) or issparse(X):
         raise TypeError(
             f"{what} needs X as an array in memory, and X is a {type(X).__name__}: give an array, such as X.toarray() "

@@ -21,11 +21,6 @@ class MappedColumns(ColumnSource):
     """A ``numpy.memmap``, whole or a part of one, in any memory order.
 
     numpy would pickle its numbers; this is pickled by the path of the file and the place in it.
-
-    Parameters
-    ----------
-    array : memmap of shape (n_samples, n_columns)
-        Numbers.
     """
 
     def __init__(self, array: np.memmap[Any, Any]) -> None:

@@ -13,13 +13,7 @@ __all__ = ["SparseColumns"]
 
 
 class SparseColumns(ColumnSource):
-    """A sparse matrix, kept by columns (CSC); what comes in another format is converted, once.
-
-    Parameters
-    ----------
-    matrix : sparse matrix or array of shape (n_samples, n_columns)
-        Numbers.
-    """
+    """A sparse matrix, kept by columns (CSC); what comes in another format is converted, once."""
 
     def __init__(self, matrix: Any) -> None:
         if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":

@@ -22,13 +22,7 @@ OTHERWISE = "open .npy by numpy.load(path, mmap_mode='r') and Zarr by zarr.open_
 
 
 class ArrowColumns(ColumnSource):
-    """A table of Arrow that holds nothing but numbers; it may be mapped into memory from a file.
-
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Numbers and booleans.
-    """
+    """A table of Arrow that holds nothing but numbers; it may be mapped into memory from a file."""
 
     def __init__(self, table: Any) -> None:
         self.table, self.names = table, list(table.column_names)
@@ -50,15 +44,7 @@ class ArrowColumns(ColumnSource):
 
 
 class ParquetColumns(ColumnSource):
-    """Columns of Parquet files, read when they are asked for; pickled by the paths.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        Files with the same columns, one below the other.
-    names : list of str
-        The columns to read, all of them numbers.
-    """
+    """Columns of Parquet files, read when they are asked for; pickled by the paths."""
 
     def __init__(self, paths: Sequence[str], names: list[str]) -> None:
         self._open(paths, names)

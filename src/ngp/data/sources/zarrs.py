@@ -21,11 +21,6 @@ class ZarrColumns(ColumnSource):
     """An array of Zarr.
 
     The columns of a chunk, from top to bottom, are a stripe: it is unpacked as a whole, and the last ones are kept.
-
-    Parameters
-    ----------
-    array : zarr.Array of shape (n_samples, n_columns)
-        Numbers.
     """
 
     def __init__(self, array: Any) -> None:
