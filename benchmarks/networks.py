@@ -134,7 +134,7 @@ def compare(
 ) -> dict[str, Any]:
     """A step, beside a loop over some candidates in one fold, in turn; the loop's best way counts."""
     selected, sets = candidates_of(problem, n_selected)
-    n_folds = sum(fold.n_folds for fold in problem.rounds)
+    n_folds = sum(round_.n_folds for round_ in problem.rounds)
     ways = [(fused, threads) for fused in (False, True) for threads in ([1, None] if device == "cpu" else [None])]
     seconds: dict[Any, list[float]] = {"step": []} | {way: [] for way in ways}
     scorer.add_losses(selected, sets)

@@ -58,8 +58,8 @@ class PlainLoop:
         targets = problem.targets[:, 0]
         self.scale = targets.std()
         self.t = ((targets - targets.mean()) / self.scale).astype(dtype)
-        (fold,) = problem.rounds
-        self.splits = [(fold.training(f), fold.validation(f)) for f in range(fold.n_folds)]
+        (round_,) = problem.rounds
+        self.splits = [(round_.training(f), round_.validation(f)) for f in range(round_.n_folds)]
 
     def losses(self, selected: IntArray, candidates: IntArray) -> FloatArray:
         layer = self.scorer.layer((0, len(selected), 0), len(selected) + 1, self.scorer.config.n_units)

@@ -99,7 +99,9 @@ def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **
 
 def images_by_hand(problem: Problem, columns: Any, X: Any = None) -> Tensor:
     """Images as torch has them, with nothing but the given pixels, and one scale for all of them."""
-    ever_train = sorted({int(row) for fold in problem.rounds for f in range(fold.n_folds) for row in fold.training(f)})
+    ever_train = sorted(
+        {int(row) for round_ in problem.rounds for f in range(round_.n_folds) for row in round_.training(f)}
+    )
     train, weights = problem.X[ever_train], problem.weights[ever_train]
     varies = train[weights > 0].std(axis=0) > 0
     scale = np.sqrt(np.average(train[:, varies] ** 2, axis=0, weights=weights).mean())

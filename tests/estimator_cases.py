@@ -67,21 +67,21 @@ def coded_by_hand(fitted: Any, X: Any, classes: Any) -> list[list[float]]:
 def parts_by_hand(estimator: Any, problem: Problem, columns: list[int], fit_weights: str = "") -> Any:
     """Mean loss in every part of the validation for one set of columns."""
     classes, parts = problem.classes, []
-    for fold in problem.rounds:
-        losses = np.zeros(len(fold.rows))
-        for f in range(fold.n_folds):
-            train = [row for row in sorted(fold.training(f)) if problem.weights[row] > 0]
+    for round_ in problem.rounds:
+        losses = np.zeros(len(round_.rows))
+        for f in range(round_.n_folds):
+            train = [row for row in sorted(round_.training(f)) if problem.weights[row] > 0]
             y = problem.targets if problem.n_outputs > 1 else problem.targets[:, 0]
             if classes is not None:
                 y = np.array([classes[int(np.argmax(t)) if t.ndim else int(t)] for t in y])
             weights = {fit_weights: problem.weights[train]} if fit_weights else {}
             fitted = clone(estimator).fit(problem.X[train][:, columns], y[train], **weights)
-            start, end = fold.segments[f + 1 : f + 3]
-            rows = fold.rows[start:end]
+            start, end = round_.segments[f + 1 : f + 3]
+            rows = round_.rows[start:end]
             predictions = np.array(coded_by_hand(fitted, problem.X[rows][:, columns], classes))
             losses[start:end] = LOSSES[problem.loss](predictions, problem.targets[rows])
-        for first, last in pairwise(fold.parts):
-            weights = problem.weights[fold.rows[first:last]]
+        for first, last in pairwise(round_.parts):
+            weights = problem.weights[round_.rows[first:last]]
             parts.append(weights @ losses[first:last] / max(weights.sum(), 1e-300))
     return np.array(parts)
 

@@ -97,7 +97,9 @@ def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
 def inputs_by_hand(problem: Problem, clip: float | None) -> Any:
     """Columns by the mean and deviation of the rows that ever train, held within `clip` deviations."""
     X, weights = problem.X, problem.weights
-    ever_train = sorted({int(row) for fold in problem.rounds for f in range(fold.n_folds) for row in fold.training(f)})
+    ever_train = sorted(
+        {int(row) for round_ in problem.rounds for f in range(round_.n_folds) for row in round_.training(f)}
+    )
     mean = np.average(X[ever_train], axis=0, weights=weights[ever_train])
     variance = np.average((X[ever_train] - mean) ** 2, axis=0, weights=weights[ever_train])
     X = (X - mean) / np.sqrt(variance)
@@ -114,15 +116,15 @@ def target_scales_by_hand(problem: Problem, centred: bool = True) -> tuple[Any, 
 def average_by_hand(problem: Problem, predict: Callable[[int, int], Any]) -> tuple[float, Any]:
     """Mean loss and its parts, sample by sample; `predict(r, f)` is for the rows that judge in fold f of round r."""
     parts, all_losses, all_weights = [], [], []
-    for r, fold in enumerate(problem.rounds):
-        losses = dict.fromkeys(fold.rows.tolist(), 0.0)
-        for f in range(fold.n_folds):
-            for row, prediction in zip(fold.validation(f).tolist(), predict(r, f), strict=True):
+    for r, round_ in enumerate(problem.rounds):
+        losses = dict.fromkeys(round_.rows.tolist(), 0.0)
+        for f in range(round_.n_folds):
+            for row, prediction in zip(round_.validation(f).tolist(), predict(r, f), strict=True):
                 losses[row] = loss_by_hand(problem.loss, prediction, problem.targets[row])
                 all_losses.append(losses[row])
                 all_weights.append(problem.weights[row])
-        for first, last in pairwise(fold.parts):
-            rows = fold.rows[first:last].tolist()
+        for first, last in pairwise(round_.parts):
+            rows = round_.rows[first:last].tolist()
             total = sum(problem.weights[row] * losses[row] for row in rows)
             parts.append(total / max(problem.weights[rows].sum(), 1e-300))
     return float(np.average(all_losses, weights=all_weights)), np.array(parts)

@@ -149,13 +149,13 @@ def test_part_losses_average_to_the_total(cv: Any, loss: str, seed: int) -> None
     rng = np.random.default_rng(seed)
     weights = rng.integers(0, 3, size=40) + 0.5
     problem = problem_of(y=np.arange(40) % 3, cv=cv, loss=loss, sample_weight=weights)
-    predictions = [rng.normal(size=(2, len(fold.rows), 3)) for fold in problem.rounds]
+    predictions = [rng.normal(size=(2, len(round_.rows), 3)) for round_ in problem.rounds]
     parts = problem.part_losses(iter(predictions))
     assert parts.shape == (2, len(problem.part_weights))
     assert problem.part_weights.sum() == pytest.approx(1)
 
-    rows = np.concatenate([fold.rows[fold.segments[1] :] for fold in problem.rounds])
-    judged = [values[:, fold.segments[1] :] for fold, values in zip(problem.rounds, predictions, strict=True)]
+    rows = np.concatenate([round_.rows[round_.segments[1] :] for round_ in problem.rounds])
+    judged = [values[:, round_.segments[1] :] for round_, values in zip(problem.rounds, predictions, strict=True)]
     row_losses = LOSSES[loss](np.concatenate(judged, axis=1), problem.targets[rows])
     expected = np.average(row_losses, axis=1, weights=weights[rows])
     np.testing.assert_allclose((parts * problem.part_weights).sum(axis=1), expected)
@@ -166,9 +166,9 @@ def test_constant_losses_by_hand(cv: Any) -> None:
     weights = RNG.uniform(0.5, 2, size=40)
     problem = problem_of(cv=cv, sample_weight=weights)
     errors, shares = [], []
-    for fold in problem.rounds:
-        for f in range(fold.n_folds):
-            train, test = fold.training(f), fold.validation(f)
+    for round_ in problem.rounds:
+        for f in range(round_.n_folds):
+            train, test = round_.training(f), round_.validation(f)
             errors.append((Y[test] - np.average(Y[train], weights=weights[train])) ** 2)
             shares.append(weights[test])
     expected = np.average(np.concatenate(errors), weights=np.concatenate(shares))
@@ -198,10 +198,10 @@ def test_a_single_output_is_a_vector() -> None:
 def test_splits_are_the_folds_without_rows_of_weight_zero(cv: Any) -> None:
     weights = np.arange(40) % 3 / 2.0
     problem = problem_of(cv=cv, sample_weight=weights)
-    for fold in problem.rounds:
-        for f, (train, test) in enumerate(problem.splits(fold)):
-            assert train.tolist() == sorted(row for row in fold.training(f) if weights[row])
-            assert test.tolist() == [row for row in fold.validation(f) if weights[row]]
+    for round_ in problem.rounds:
+        for f, (train, test) in enumerate(problem.splits(round_)):
+            assert train.tolist() == sorted(row for row in round_.training(f) if weights[row])
+            assert test.tolist() == [row for row in round_.validation(f) if weights[row]]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_constants_are_judged_by_the_scorer(y: Any, scoring: Any, best: float, c
     problem = problem_of(y=y, scoring=scoring, cv=cv)
     assert problem.loss == "scoring"
     dummy = DummyRegressor() if problem.classes is None else DummyClassifier(strategy="prior")
-    splits = [split for fold in problem.rounds for split in problem.splits(fold)]
+    splits = [split for round_ in problem.rounds for split in problem.splits(round_)]
     scores = cross_val_score(dummy, X, y, scoring=scoring, cv=splits)
     np.testing.assert_allclose(problem.constant_losses(), best - scores)
     assert problem.part_weights.tolist() == [1 / len(splits)] * len(splits)
@@ -281,10 +281,10 @@ def test_scorers_are_kept() -> None:
 def test_explicit_validation_set() -> None:
     weights = np.full(30, 2.0)
     problem = problem_of(X[:30], Y[:30], cv=(X[30:], Y[30:, None]), sample_weight=weights)
-    (fold,) = problem.rounds
+    (round_,) = problem.rounds
     assert problem.n_fit == 30
-    assert fold.training(0).tolist() == list(range(30))
-    assert fold.validation(0).tolist() == list(range(30, 40))
+    assert round_.training(0).tolist() == list(range(30))
+    assert round_.validation(0).tolist() == list(range(30, 40))
     assert np.array_equal(problem.X, X)
     assert np.array_equal(problem.targets[:, 0], Y)
     assert problem.weights.tolist() == [2.0] * 30 + [1.0] * 10
@@ -294,8 +294,8 @@ def test_a_pair_of_splits_is_no_validation_set() -> None:
     halves = (np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))
     uneven = (np.arange(10), np.arange(10, 40)), (np.arange(10, 40), np.arange(10))
     for cv in (halves, uneven):
-        (fold,) = problem_of(cv=cv).rounds
-        assert [fold.validation(f).tolist() for f in range(2)] == [test.tolist() for _, test in cv]
+        (round_,) = problem_of(cv=cv).rounds
+        assert [round_.validation(f).tolist() for f in range(2)] == [test.tolist() for _, test in cv]
 
 
 def test_task_and_attributes() -> None:

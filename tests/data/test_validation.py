@@ -40,9 +40,9 @@ def rounds_of(cv: Any, y: Any = CLASSES, *, classification: bool = False, seed: 
 def splits_of(rounds: tuple[Round, ...]) -> list[tuple[list[int], list[int]]]:
     """Return all training and validation sets in their order, each sorted."""
     return [
-        (sorted(fold.training(f).tolist()), sorted(fold.validation(f).tolist()))
-        for fold in rounds
-        for f in range(fold.n_folds)
+        (sorted(round_.training(f).tolist()), sorted(round_.validation(f).tolist()))
+        for round_ in rounds
+        for f in range(round_.n_folds)
     ]
 
 
@@ -107,8 +107,8 @@ def test_masks_generators_and_tuples_of_splits() -> None:
 
 def test_rare_class_is_not_stratified() -> None:
     y = np.array([0] * 20 + [1])
-    (fold,) = rounds_of(5, y, classification=True)
-    assert sorted(fold.rows) == list(range(21))
+    (round_,) = rounds_of(5, y, classification=True)
+    assert sorted(round_.rows) == list(range(21))
 
 
 @st.composite
@@ -127,8 +127,8 @@ def any_splits(draw: st.DrawFn) -> list[tuple[list[int], list[int]]]:
 def test_any_splits_are_reproduced(splits: list[tuple[list[int], list[int]]]) -> None:
     rounds = make_rounds(splits, X, np.zeros(12), classification=False, random_state=0)
     assert splits_of(rounds) == splits
-    for fold in rounds:
-        assert len(np.unique(fold.rows)) == len(fold.rows)
+    for round_ in rounds:
+        assert len(np.unique(round_.rows)) == len(round_.rows)
 
 
 @given(
@@ -140,23 +140,23 @@ def test_any_splits_are_reproduced(splits: list[tuple[list[int], list[int]]]) ->
 def test_parts_lie_within_folds_and_average_to_the_whole(always: int, sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     segments = np.cumsum([0, always, *sizes])
-    fold = Round(rng.permutation(segments[-1]), segments)
-    assert (np.diff(fold.parts) > 0).all()
-    assert set(segments[1:]) <= set(fold.parts)  # no part reaches over the bound of a fold
+    round_ = Round(rng.permutation(segments[-1]), segments)
+    assert (np.diff(round_.parts) > 0).all()
+    assert set(segments[1:]) <= set(round_.parts)  # no part reaches over the bound of a fold
     n_judging = segments[-1] - segments[1]
-    assert fold.n_folds <= len(fold.parts) - 1 <= max(n_judging, fold.n_folds)
+    assert round_.n_folds <= len(round_.parts) - 1 <= max(n_judging, round_.n_folds)
     if min(sizes) >= LEAST_PARTS:
-        assert len(fold.parts) - 1 >= LEAST_PARTS
+        assert len(round_.parts) - 1 >= LEAST_PARTS
 
     weights = rng.integers(0, 3, size=segments[-1]).astype(float)
     row_losses = rng.normal(size=(4, segments[-1]))
-    parts, part_weights = fold.part_losses(row_losses, weights), fold.part_weights(weights)
-    for i, (first, last) in enumerate(pairwise(fold.parts)):
-        own = weights[fold.rows[first:last]]
+    parts, part_weights = round_.part_losses(row_losses, weights), round_.part_weights(weights)
+    for i, (first, last) in enumerate(pairwise(round_.parts)):
+        own = weights[round_.rows[first:last]]
         assert part_weights[i] == own.sum()
         expected = np.average(row_losses[:, first:last], axis=1, weights=own) if own.any() else np.zeros(4)
         np.testing.assert_allclose(parts[:, i], expected, atol=1e-12)
-    total = (row_losses * weights[fold.rows])[:, segments[1] :].sum(axis=1)
+    total = (row_losses * weights[round_.rows])[:, segments[1] :].sum(axis=1)
     np.testing.assert_allclose((parts * part_weights).sum(axis=1), total, atol=1e-10)
 
 
@@ -168,28 +168,28 @@ def test_parts_lie_within_folds_and_average_to_the_whole(always: int, sizes: lis
 @settings(deadline=None)
 def test_folds_put_together_see_no_more_than_each_of_them(always: int, sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    fold = Round(rng.permutation(always + sum(sizes)), np.cumsum([0, always, *sizes]))
+    round_ = Round(rng.permutation(always + sum(sizes)), np.cumsum([0, always, *sizes]))
     used = rng.permutation(len(sizes))[: rng.integers(2, len(sizes) + 1)]
     parts = np.array_split(used, 2)
-    merged = fold.merged(parts)
+    merged = round_.merged(parts)
     assert merged.n_folds == 2
     for f, part in enumerate(parts):
-        judged = np.concatenate([fold.validation(own) for own in part])
+        judged = np.concatenate([round_.validation(own) for own in part])
         assert sorted(merged.validation(f)) == sorted(judged)
-        assert all(set(merged.training(f)) <= set(fold.training(own)) for own in part)
-        others = np.concatenate([fold.validation(own) for own in parts[1 - f]])
-        assert sorted(merged.training(f)) == sorted([*fold.rows[:always], *others])
+        assert all(set(merged.training(f)) <= set(round_.training(own)) for own in part)
+        others = np.concatenate([round_.validation(own) for own in parts[1 - f]])
+        assert sorted(merged.training(f)) == sorted([*round_.rows[:always], *others])
 
 
 def test_weights_of_folds() -> None:
-    fold = Round(np.array([3, 0, 4, 1, 2]), np.array([0, 1, 3, 5]))
-    assert fold.fold_weights(np.array([1.0, 2.0, 4.0, 8.0, 16.0])).tolist() == [17.0, 6.0]
+    round_ = Round(np.array([3, 0, 4, 1, 2]), np.array([0, 1, 3, 5]))
+    assert round_.fold_weights(np.array([1.0, 2.0, 4.0, 8.0, 16.0])).tolist() == [17.0, 6.0]
 
 
 def test_row_losses_of_training_rows_are_ignored() -> None:
-    fold = Round(np.arange(6), np.array([0, 2, 4, 6]))
+    round_ = Round(np.arange(6), np.array([0, 2, 4, 6]))
     losses = np.array([[np.nan, np.nan, 1.0, 2.0, 3.0, 4.0]])
-    assert fold.part_losses(losses, np.ones(6)).tolist() == [[1.0, 2.0, 3.0, 4.0]]
+    assert round_.part_losses(losses, np.ones(6)).tolist() == [[1.0, 2.0, 3.0, 4.0]]
 
 
 @pytest.mark.parametrize(

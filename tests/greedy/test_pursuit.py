@@ -62,10 +62,10 @@ def test_the_start_is_the_constant_prediction() -> None:
     assert (start.action, start.group, start.n_selected, start.n_columns, start.n_fits) == ("start", None, 0, 0, 0)
     assert len(start.columns) == 0
     squares = [
-        (problem.targets[row, 0] - problem.targets[fold.training(f), 0].mean()) ** 2
-        for fold in problem.rounds
-        for f in range(fold.n_folds)
-        for row in fold.validation(f)
+        (problem.targets[row, 0] - problem.targets[round_.training(f), 0].mean()) ** 2
+        for round_ in problem.rounds
+        for f in range(round_.n_folds)
+        for row in round_.validation(f)
     ]
     assert start.loss == pytest.approx(np.mean(squares))
     assert np.isnan([start.before, start.gain, start.runner_up_loss, *start.losses]).all()

@@ -79,7 +79,7 @@ def test_half_a_problem_is_the_problem_of_half_the_rows(predictor: Any, cv: Any)
     mask = next(halves(problem, 2, 0))
     part, rows = half_problem(problem, mask), np.flatnonzero(mask)
     place = np.cumsum(mask) - 1
-    splits = [(place[train], place[test]) for fold in part.rounds for train, test in part.splits(fold)]
+    splits = [(place[train], place[test]) for round_ in part.rounds for train, test in part.splits(round_)]
     twin = make_problem(problem.X[rows], problem.targets[rows, 0], groups=problem.groups, cv=splits, task="regression")
     candidates = ColumnSets.of([[1], [5], [2, 7]])
     losses = [

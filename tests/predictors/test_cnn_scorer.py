@@ -43,10 +43,10 @@ def losses_by_hand(scorer: CNNScorer, selected: Any, new: Any) -> Any:
     problem, config = scorer.problem, scorer.config
     images, before = images_by_hand(problem, [*selected, *new]), images_by_hand(problem, selected)
     predictions = []
-    for fold in problem.rounds:
+    for round_ in problem.rounds:
         predicted = np.zeros((1, len(problem.X), problem.n_outputs))
-        for f in range(fold.n_folds):
-            rows, judge = fold.training(f), fold.validation(f)
+        for f in range(round_.n_folds):
+            rows, judge = round_.training(f), round_.validation(f)
             rows = rows[problem.weights[rows] > 0]
             for draw in range(config.n_draws):
                 network = initial_network(scorer, len(selected), draw)
@@ -54,7 +54,7 @@ def losses_by_hand(scorer: CNNScorer, selected: Any, new: Any) -> Any:
                     train_plainly(scorer, network, before, rows, len(selected), draw)
                 train_plainly(scorer, network, images, rows, len(selected), draw)
                 predicted[0, judge] += predict_plainly(scorer, network, images[judge]) / config.n_draws
-        predictions.append(predicted[:, fold.rows])
+        predictions.append(predicted[:, round_.rows])
     return problem.part_losses(iter(predictions))[0]
 
 

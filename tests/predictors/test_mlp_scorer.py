@@ -54,8 +54,8 @@ def losses_by_hand(scorer: MLPScorer, selected: Any, new: Any) -> tuple[float, A
     """The loss of one candidate and its parts, one network after the other."""
 
     def predict(r: int, f: int) -> Any:
-        fold = scorer.problem.rounds[r]
-        return predictions_by_hand(scorer, selected, new, fold.training(f), fold.validation(f))
+        round_ = scorer.problem.rounds[r]
+        return predictions_by_hand(scorer, selected, new, round_.training(f), round_.validation(f))
 
     return average_by_hand(scorer.problem, predict)
 

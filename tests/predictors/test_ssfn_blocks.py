@@ -37,15 +37,15 @@ def parts(scorer: SSFNScorer) -> Any:
 @given(order=st.permutations(range(30)), n_used=st.integers(4, 30), most_rows=st.integers(1, 40), data=st.data())
 def test_blocks_share_out_the_rows(order: list[int], n_used: int, most_rows: int, data: st.DataObject) -> None:
     inner = sorted(data.draw(st.lists(st.integers(0, n_used), min_size=3, max_size=3)))
-    fold = Round(np.array(order[:n_used]), np.array([0, *inner, n_used]))
-    blocks = row_blocks(fold, most_rows)
+    round_ = Round(np.array(order[:n_used]), np.array([0, *inner, n_used]))
+    blocks = row_blocks(round_, most_rows)
     assert max(len(block.rows) for block in blocks) <= most_rows
     assert np.array_equal(np.sort(np.concatenate([block.places for block in blocks])), np.arange(n_used))
     for block in blocks:
-        assert np.array_equal(block.rows, fold.rows[block.places])
+        assert np.array_equal(block.rows, round_.rows[block.places])
         assert (np.diff(block.places) > 0).all()
-        owner = np.searchsorted(fold.segments[1:], block.places, side="right")
-        assert np.array_equal(block.segments, np.searchsorted(owner, np.arange(len(fold.segments))))
+        owner = np.searchsorted(round_.segments[1:], block.places, side="right")
+        assert np.array_equal(block.segments, np.searchsorted(owner, np.arange(len(round_.segments))))
     last = [block.rows.max() for block in blocks]
     assert all(block.rows.min() > before for before, block in zip(last, blocks[1:], strict=False))
 

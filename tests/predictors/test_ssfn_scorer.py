@@ -262,7 +262,7 @@ CV_FOR_REFIT = {
 @pytest.mark.parametrize("cv", CV_FOR_REFIT.values(), ids=CV_FOR_REFIT)
 def test_the_size_is_judged_by_networks_that_see_no_more_than_in_the_pursuit(cv: Any, weighted: bool) -> None:
     problem = make_case(cv=cv, weighted=weighted)
-    given = [(set(train), set(test)) for fold in problem.rounds for train, test in problem.splits(fold)]
+    given = [(set(train), set(test)) for round_ in problem.rounds for train, test in problem.splits(round_)]
     splits = [tuple(rows[problem.weights[rows] > 0] for rows in split) for split in bind(problem)._refit_splits]
     assert len(splits) <= 10
     for train, test in splits:
@@ -275,7 +275,7 @@ def test_the_size_is_judged_by_networks_that_see_no_more_than_in_the_pursuit(cv:
 @pytest.mark.parametrize("cv", [KFold(10), TimeSeriesSplit(10), RepeatedKFold(n_splits=5, n_repeats=2, random_state=0)])
 def test_up_to_ten_splits_judge_the_size_as_they_judge_the_pursuit(cv: Any) -> None:
     problem = make_case(cv=cv)
-    given = [(fold.training(f), fold.validation(f)) for fold in problem.rounds for f in range(fold.n_folds)]
+    given = [(round_.training(f), round_.validation(f)) for round_ in problem.rounds for f in range(round_.n_folds)]
     for ours, theirs in zip(bind(problem)._refit_splits, given, strict=True):
         np.testing.assert_array_equal(np.concatenate(ours), np.concatenate(theirs))
 
@@ -313,14 +313,14 @@ def test_rows_of_weight_zero_leave_the_final_predictor_as_it_is(cv: Any) -> None
 @pytest.mark.parametrize("loss", ["squared_error", "cross_entropy"])
 def test_the_size_for_classes_makes_the_fewest_mistakes_unless_another_loss_is_asked_for(kind: str, loss: str) -> None:
     scorer = bind(make_case(kind, loss=loss, weighted=True))
-    problem, (fold,) = scorer.problem, scorer.problem.rounds
+    problem, (round_,) = scorer.problem, scorer.problem.rounds
     mean, scale = scorer.target_scales
     width, n_draws, ridge = scorer._refit_size(SELECTED)
     counted, losses = scorer._refit_losses(SELECTED, width, n_draws, [ridge])[:, 0]
     wrong = 0.0
-    for f in range(fold.n_folds):
-        rows = fold.validation(f)
-        (networks,) = scorer._train(SELECTED, fold.training(f), width, n_draws, [ridge])
+    for f in range(round_.n_folds):
+        rows = round_.validation(f)
+        (networks,) = scorer._train(SELECTED, round_.training(f), width, n_draws, [ridge])
         outputs = np.mean([network.predict(scorer.inputs(SELECTED, rows).T) for network in networks], axis=0)
         found = labels(outputs * scale + mean, problem.classes)
         wrong += problem.weights[rows] @ (found != labels(problem.targets[rows], problem.classes))

@@ -222,7 +222,9 @@ class ROAR(Elimination):
     def _judges(
         self, data: TrainingData, problem: Problem, predictor: Predictor, features: ColumnSets
     ) -> Callable[[IntArray], Judgement]:
-        splits = [(fold.training(f), fold.validation(f)) for fold in problem.rounds for f in range(fold.n_folds)]
+        splits = [
+            (round_.training(f), round_.validation(f)) for round_ in problem.rounds for f in range(round_.n_folds)
+        ]
         trainers = [self._trainer(data, predictor, _only_rows(problem, train, data.seed)) for train, _ in splits]
 
         def judge(left: IntArray) -> Judgement:
@@ -279,10 +281,10 @@ def _part_losses(problem: Problem, predictions: Sequence[FloatArray]) -> FloatAr
     remaining = iter(predictions)
 
     def in_fold_order() -> Iterator[FloatArray]:
-        for fold in problem.rounds:
-            values = np.zeros((len(predictions[0]), len(fold.rows), problem.n_outputs))
-            for f in range(fold.n_folds):
-                values[:, fold.segments[f + 1] : fold.segments[f + 2]] = next(remaining)
+        for round_ in problem.rounds:
+            values = np.zeros((len(predictions[0]), len(round_.rows), problem.n_outputs))
+            for f in range(round_.n_folds):
+                values[:, round_.segments[f + 1] : round_.segments[f + 2]] = next(remaining)
             yield values
 
     return problem.part_losses(in_fold_order())

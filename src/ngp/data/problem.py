@@ -88,11 +88,11 @@ class Problem:
         """Whether weights tell rows apart that have a say: rows of weight zero have none, they can be left out."""
         return bool((self.weights[self.weights > 0] != 1).any())
 
-    def splits(self, fold: Round) -> Iterator[tuple[IntArray, IntArray]]:
+    def splits(self, round_: Round) -> Iterator[tuple[IntArray, IntArray]]:
         """Rows of positive weight that train, in the order of the data, and that judge, in each split of a round."""
         useful = self.weights > 0
-        for f in range(fold.n_folds):
-            train, test = np.sort(fold.training(f)), fold.validation(f)
+        for f in range(round_.n_folds):
+            train, test = np.sort(round_.training(f)), round_.validation(f)
             yield train[useful[train]], test[useful[test]]
 
     @cached_property
@@ -165,8 +165,8 @@ class Problem:
     def part_losses(self, predictions: Iterator[AnyArray]) -> FloatArray:
         """Losses in every part of the validation, from each round's out-of-fold predictions."""
         parts = [
-            fold.part_losses(self.row_losses(values, fold.rows), self.weights)
-            for fold, values in zip(self.rounds, predictions, strict=True)
+            round_.part_losses(self.row_losses(values, round_.rows), self.weights)
+            for round_, values in zip(self.rounds, predictions, strict=True)
         ]
         return np.concatenate(parts, axis=1)
 
@@ -184,9 +184,9 @@ class Problem:
     def part_weights(self) -> FloatArray:
         """Share of each part of the validation in the total loss."""
         if self.scoring is not None:
-            n_splits = sum(fold.n_folds for fold in self.rounds)
+            n_splits = sum(round_.n_folds for round_ in self.rounds)
             return np.full(n_splits, 1 / n_splits)
-        weights: FloatArray = np.concatenate([fold.part_weights(self.weights) for fold in self.rounds])
+        weights: FloatArray = np.concatenate([round_.part_weights(self.weights) for round_ in self.rounds])
         weights /= weights.sum()
         return weights
 
@@ -196,17 +196,17 @@ class Problem:
         A scorer judges scikit-learn's dummy, which says the same.
         """
         if self.scoring is not None:
-            return np.array([self._dummy_loss(*split) for fold in self.rounds for split in self.splits(fold)])
+            return np.array([self._dummy_loss(*split) for round_ in self.rounds for split in self.splits(round_)])
 
-        def constants(fold: Round) -> FloatArray:
-            predictions = np.zeros((1, len(fold.rows), self.n_outputs))
-            for f in range(fold.n_folds):
-                start, end = fold.segments[f + 1 : f + 3]
-                train = fold.training(f)
+        def constants(round_: Round) -> FloatArray:
+            predictions = np.zeros((1, len(round_.rows), self.n_outputs))
+            for f in range(round_.n_folds):
+                start, end = round_.segments[f + 1 : f + 3]
+                train = round_.training(f)
                 predictions[0, start:end] = np.average(self.targets[train], axis=0, weights=self.weights[train])
             return predictions
 
-        losses: FloatArray = self.part_losses(constants(fold) for fold in self.rounds)[0]
+        losses: FloatArray = self.part_losses(constants(round_) for round_ in self.rounds)[0]
         return losses
 
     def _dummy_loss(self, train: IntArray, test: IntArray) -> float:
@@ -253,12 +253,12 @@ def make_problem(
         raise ValueError(f"loss={loss!r} is for classes, and this is a regression: use loss='squared_error'.")
     table = X if isinstance(X, np.ndarray) else np.zeros((len(X), 0))  # splitters get no columns of a source
     rounds = make_rounds(cv, table, y, classification=classes is not None, random_state=random_state, groups=cv_groups)
-    if any(weights[fold.training(f)].sum() <= 0 for fold in rounds for f in range(fold.n_folds)):
+    if any(weights[round_.training(f)].sum() <= 0 for round_ in rounds for f in range(round_.n_folds)):
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
-    if sum(fold.part_weights(weights).sum() for fold in rounds) <= 0:
+    if sum(round_.part_weights(weights).sum() for round_ in rounds) <= 0:
         raise ValueError("sample_weight is zero on all validation rows: use another cv or other weights.")
     problem = Problem(X, targets, weights, groups, rounds, classes, loss, n_fit, scorer)
-    if scorer is not None and not all(len(test) for fold in rounds for _, test in problem.splits(fold)):
+    if scorer is not None and not all(len(test) for round_ in rounds for _, test in problem.splits(round_)):
         raise ValueError("sample_weight is zero on all rows that scoring judges in a fold: use fewer folds or a loss.")
     return problem
 

@@ -100,7 +100,7 @@ def identity_of(problem: Problem, fixed: AnyArray, parameters: Mapping[str, Any]
     """What makes a run the same run: data, folds, groups, parameters and version."""
     from ngp import __version__  # which is there once the package is imported
 
-    rounds = [array for fold in problem.rounds for array in (fold.rows, fold.segments)]
+    rounds = [array for round_ in problem.rounds for array in (round_.rows, round_.segments)]
     groups: list[AnyArray] = [problem.groups.costs]
     if not problem.groups.is_numbered:  # millions of columns need not be named one by one
         names = [np.frombuffer(name.encode(), np.uint8) for name in problem.groups.names]

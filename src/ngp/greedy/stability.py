@@ -191,15 +191,15 @@ def selections_on_halves(
 
 def half_problem(problem: Problem, mask: BoolArray) -> Problem:
     """The problem of some of the rows: all others neither train nor judge."""
-    rounds = tuple(restricted for fold in problem.rounds if (restricted := _restricted(fold, mask)) is not None)
+    rounds = tuple(restricted for round_ in problem.rounds if (restricted := _restricted(round_, mask)) is not None)
     return replace(problem, weights=np.where(mask, problem.weights, 0.0), rounds=rounds)
 
 
-def _restricted(fold: Round, mask: BoolArray) -> Round | None:
+def _restricted(round_: Round, mask: BoolArray) -> Round | None:
     """The same folds with fewer rows; those that have none left are left out."""
-    inside = mask[fold.rows]
-    counts = np.add.reduceat(np.append(inside, False), fold.segments[:-1]) * (np.diff(fold.segments) > 0)
+    inside = mask[round_.rows]
+    counts = np.add.reduceat(np.append(inside, False), round_.segments[:-1]) * (np.diff(round_.segments) > 0)
     counts = np.concatenate([counts[:1], counts[1:][counts[1:] > 0]])
     if len(counts) == 1:
         return None
-    return Round(fold.rows[inside], np.concatenate([[0], np.cumsum(counts)]))
+    return Round(round_.rows[inside], np.concatenate([[0], np.cumsum(counts)]))

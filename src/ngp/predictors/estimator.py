@@ -252,10 +252,10 @@ def _prediction_losses(trainer: Trainer, problem: Problem, names: IntArray, sets
 
     def predictions() -> Iterator[AnyArray]:
         places = np.zeros(problem.n_samples, dtype=np.intp)
-        for fold in problem.rounds:
-            places[fold.rows] = np.arange(len(fold.rows))
-            outputs = np.zeros((len(sets), len(fold.rows), problem.n_outputs))
-            for train, test in problem.splits(fold):
+        for round_ in problem.rounds:
+            places[round_.rows] = np.arange(len(round_.rows))
+            outputs = np.zeros((len(sets), len(round_.rows), problem.n_outputs))
+            for train, test in problem.splits(round_):
                 X = problem.array[test]
                 for i, columns in enumerate(sets if len(test) else []):
                     with _named_columns(trainer, names[columns]):
@@ -268,7 +268,7 @@ def _prediction_losses(trainer: Trainer, problem: Problem, names: IntArray, sets
 def _scores(trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[IntArray]) -> FloatArray:
     """Losses (n_sets, n_splits) by the problem's scorer."""
     losses = np.zeros((len(sets), len(problem.part_weights)))
-    splits = (split for fold in problem.rounds for split in problem.splits(fold))
+    splits = (split for round_ in problem.rounds for split in problem.splits(round_))
     for part, (train, test) in enumerate(splits):
         X = problem.array[test]
         for i, columns in enumerate(sets):

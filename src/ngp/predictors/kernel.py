@@ -151,10 +151,10 @@ class _Part:
     segments: IntArray  # bounds of the rows that always train and of the folds, among them
 
     @classmethod
-    def of(cls, fold: Round, weights: FloatArray) -> _Part:
-        useful = weights[fold.rows] > 0
+    def of(cls, round_: Round, weights: FloatArray) -> _Part:
+        useful = weights[round_.rows] > 0
         counts = np.concatenate([[0], np.cumsum(useful)])
-        return cls(np.flatnonzero(useful), fold.rows[useful], counts[fold.segments])
+        return cls(np.flatnonzero(useful), round_.rows[useful], counts[round_.segments])
 
     @property
     def n_training(self) -> int:
@@ -180,7 +180,7 @@ class KernelScorer:
     @cached_property
     def parts(self) -> tuple[_Part, ...]:
         """The rounds without rows of weight zero."""
-        return tuple(_Part.of(fold, self.problem.weights) for fold in self.problem.rounds)
+        return tuple(_Part.of(round_, self.problem.weights) for round_ in self.problem.rounds)
 
     def inputs(self, columns: IntArray, rows: IntArray) -> FloatArray:
         """Columns as rows of an array, standardised and clipped."""
@@ -346,9 +346,9 @@ def _chunk_losses(problem: Problem, recipe: Recipe[KernelScorer], step: _Step, c
     mean, scale = problem.target_scales
 
     def predictions() -> Iterator[AnyArray]:
-        for fold, part, task in zip(problem.rounds, scorer.parts, step.tasks, strict=True):
+        for round_, part, task in zip(problem.rounds, scorer.parts, step.tasks, strict=True):
             columns = scorer.inputs(candidates.ravel(), part.rows).reshape(*candidates.shape, len(part.rows))
-            outputs = np.zeros((len(candidates), len(fold.rows), problem.n_outputs))
+            outputs = np.zeros((len(candidates), len(round_.rows), problem.n_outputs))
             outputs[:, part.places] = score_chunk(task, columns) * scale + mean
             yield outputs
 

@@ -112,17 +112,17 @@ def _chunk_losses(problem: Problem, step: _Step, candidates: IntArray) -> tuple[
     exact = np.ones(len(candidates), dtype=bool)
 
     def predictions() -> Iterator[AnyArray]:
-        for fold in problem.rounds:
-            outputs = np.zeros((len(candidates), len(fold.rows), problem.n_outputs))
-            known, targets = problem.columns(selected, fold.rows), problem.targets[fold.rows].T
-            new = problem.columns(candidates.ravel(), fold.rows)
-            for f in range(fold.n_folds):
-                judges = slice(*fold.segments[f + 1 : f + 3])
-                split = _Split.of(problem.weights[fold.rows], judges)
+        for round_ in problem.rounds:
+            outputs = np.zeros((len(candidates), len(round_.rows), problem.n_outputs))
+            known, targets = problem.columns(selected, round_.rows), problem.targets[round_.rows].T
+            new = problem.columns(candidates.ravel(), round_.rows)
+            for f in range(round_.n_folds):
+                judges = slice(*round_.segments[f + 1 : f + 3])
+                split = _Split.of(problem.weights[round_.rows], judges)
                 for penalty in np.unique(model.penalties):
                     mine = np.flatnonzero(model.penalties == penalty)
                     state = _State.of(split, model, penalty, known, targets[mine])
-                    values, good = state.add(new.reshape(*candidates.shape, len(fold.rows)))
+                    values, good = state.add(new.reshape(*candidates.shape, len(round_.rows)))
                     outputs[:, judges, mine] = values
                     exact[:] &= good
             yield outputs

@@ -145,7 +145,7 @@ class NetworkScorer(ABC):
     def split_groups(self) -> list[list[Split]]:
         """Splits that take equally many steps of the optimiser, and so can be trained together."""
         rounds = self.problem.rounds
-        splits = [(r, f) for r, fold in enumerate(rounds) for f in range(fold.n_folds)]
+        splits = [(r, f) for r, round_ in enumerate(rounds) for f in range(round_.n_folds)]
         ordered = sorted(splits, key=self._n_batches)  # stable
         return [list(group) for _, group in groupby(ordered, key=self._n_batches)]
 
@@ -264,7 +264,7 @@ def _step_losses(
 ) -> FloatArray:
     """Losses of a few candidates in all parts of the validation; draws are averaged."""
     scorer, rounds = recipe.make(problem), problem.rounds
-    predictions = [np.zeros((len(candidates), len(fold.rows), problem.n_outputs)) for fold in rounds]
+    predictions = [np.zeros((len(candidates), len(round_.rows), problem.n_outputs)) for round_ in rounds]
     mean, scale = scorer.target_scales
     with one_torch_thread():
         for run in step.runs:

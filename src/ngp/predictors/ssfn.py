@@ -181,7 +181,7 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         if on_cluster():  # whose workers have devices of their own
             return "cpu" if asked == "auto" else asked
         if asked == "auto":
-            rows = sum(len(fold.rows) for fold in problem.rounds)
+            rows = sum(len(round_.rows) for round_ in problem.rounds)
             operations = 2.0 * problem.groups.n_groups * self.n_draws * rows * self.n_units**2
             if not able or operations < GPU_FROM_OPERATIONS:
                 return "cpu"

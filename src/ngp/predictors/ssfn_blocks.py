@@ -30,15 +30,15 @@ class RowBlock:
     segments: IntArray  # bounds in `rows`, as in `ngp.data.folds.Round`
 
 
-def row_blocks(fold: Round, most_rows: int) -> list[RowBlock]:
+def row_blocks(round_: Round, most_rows: int) -> list[RowBlock]:
     """Cut a round into blocks of about equal length, each of rows that are neighbours in X."""
-    n_rows = len(fold.rows)
+    n_rows = len(round_.rows)
     n_blocks = -(-n_rows // most_rows)
     if n_blocks == 1:
-        return [RowBlock(np.arange(n_rows), fold.rows, fold.segments)]
-    pieces = np.array_split(np.argsort(fold.rows), n_blocks)
+        return [RowBlock(np.arange(n_rows), round_.rows, round_.segments)]
+    pieces = np.array_split(np.argsort(round_.rows), n_blocks)
     places = [np.sort(piece) for piece in pieces]
-    return [RowBlock(own, fold.rows[own], np.searchsorted(own, fold.segments)) for own in places]
+    return [RowBlock(own, round_.rows[own], np.searchsorted(own, round_.segments)) for own in places]
 
 
 def linear_fit(scorer: SSFNScorer, blocks: Sequence[RowBlock], selected: IntArray) -> LinearFit:
@@ -60,7 +60,7 @@ def _linear_rows(
 class RoundTask:
     """What the candidates of one step share in one round."""
 
-    fold: Round  # the round
+    round_: Round  # the round
     blocks: Sequence[RowBlock]  # its rows
     selected: IntArray  # the selected columns
     n_new: int  # number of columns that each candidate adds
@@ -76,14 +76,14 @@ class RoundTask:
     def part_losses(self, scorer: SSFNScorer, candidates: IntArray) -> FloatArray:
         """Losses (n, n_parts) of a few candidates (n, m) in the parts of the round."""
         problem, (mean, scale) = scorer.problem, scorer.target_scales
-        weights = self.fold.part_weights(problem.weights)
+        weights = self.round_.part_weights(problem.weights)
         sums = np.zeros((len(candidates), len(weights)))
         for block, outputs in zip(self.blocks, self._predictions(scorer, candidates), strict=True):
             predictions = np.multiply(outputs, scale, dtype=np.float64)
             predictions += mean
             losses = problem.row_losses(predictions, block.rows)
             losses *= problem.weights[block.rows]
-            bounds = np.searchsorted(block.places, self.fold.parts)
+            bounds = np.searchsorted(block.places, self.round_.parts)
             filled = np.flatnonzero(np.diff(bounds))
             if len(filled):
                 sums[:, filled] += np.add.reduceat(losses[:, : bounds[-1]], bounds[filled], axis=1)

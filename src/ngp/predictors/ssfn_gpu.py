@@ -117,15 +117,15 @@ class SSFNGpuScorer(SSFNScorer):
         """Memory that a candidate of so many columns takes, about."""
         rounds = zip(self.problem.rounds, self._rounds, strict=True)
         return max(
-            self._stack_class(fold.n_folds).candidate_bytes(n_new, self.config.n_units, each.targets, fold.segments)
-            for fold, each in rounds
+            self._stack_class(round_.n_folds).candidate_bytes(n_new, self.config.n_units, each.targets, round_.segments)
+            for round_, each in rounds
         )
 
     def _is_small(self, n_candidates: int, n_new: int) -> bool:
         """Whether a step is recorded: it is done at once, and can do without waiting for the device."""
         if self._resident is None or self.problem.loss != "squared_error" or self.config.linear_ridge == 0:
             return False
-        able = self.gpu == "cpu" or all(self._stack_class(fold.n_folds).never_waits for fold in self.problem.rounds)
+        able = self.gpu == "cpu" or all(self._stack_class(round_.n_folds).never_waits for round_ in self.problem.rounds)
         return able and n_candidates * self._candidate_bytes(n_new) <= SMALL_MEMORY
 
     def _recorded_losses(self, selected: IntArray, candidates: IntArray) -> FloatArray:
@@ -187,19 +187,19 @@ class SSFNGpuScorer(SSFNScorer):
         weights = self.problem.weights
         return [
             _RoundTensors(
-                self._tensor(fold.rows.astype(np.int64)),
-                self._tensor(self.scaled_targets(fold.rows).T),
-                self._tensor(weights[fold.rows]),
-                bool((weights[fold.rows] != 1).any()),
-                self._tensor(_row_shares(fold, weights)),
+                self._tensor(round_.rows.astype(np.int64)),
+                self._tensor(self.scaled_targets(round_.rows).T),
+                self._tensor(weights[round_.rows]),
+                bool((weights[round_.rows] != 1).any()),
+                self._tensor(_row_shares(round_, weights)),
             )
-            for fold in self.problem.rounds
+            for round_ in self.problem.rounds
         ]
 
     @cached_property
     def _resident(self) -> list[Tensor] | None:
         """All columns for each round and one of zeros, samples last and in its order, if there is memory for them."""
-        n_bytes = 8 * sum(len(fold.rows) for fold in self.problem.rounds) * (self.problem.n_columns + 1)
+        n_bytes = 8 * sum(len(round_.rows) for round_ in self.problem.rounds) * (self.problem.n_columns + 1)
         if n_bytes > self._free_memory(COLUMNS_SHARE):
             return None
         columns = self._all_columns()
@@ -285,9 +285,9 @@ class SSFNGpuScorer(SSFNScorer):
         """Losses in the parts of a round, from predictions (n, Q, J); for squared errors nothing else is fetched."""
         mean, scale = self.target_scales
         if self.problem.loss != "squared_error":
-            fold, values = self.problem.rounds[number], predictions.mT.double().cpu().numpy() * scale + mean
-            values = np.pad(values, ((0, 0), (int(fold.segments[1]), 0), (0, 0)))
-            return fold.part_losses(self.problem.row_losses(values, fold.rows), self.problem.weights)
+            round_, values = self.problem.rounds[number], predictions.mT.double().cpu().numpy() * scale + mean
+            values = np.pad(values, ((0, 0), (int(round_.segments[1]), 0), (0, 0)))
+            return round_.part_losses(self.problem.row_losses(values, round_.rows), self.problem.weights)
         means: FloatArray = self._squared_errors(number, predictions).cpu().numpy()
         return means * scale**2
 
@@ -302,10 +302,10 @@ def _rounded_up(n: int) -> int:
     return -(-n // SHARED_SIZE) * SHARED_SIZE if n > SHARED_SIZE else 1 << (n - 1).bit_length()
 
 
-def _row_shares(fold: Round, weights: FloatArray) -> FloatArray:
+def _row_shares(round_: Round, weights: FloatArray) -> FloatArray:
     """Share of each row that doesn't always train in the mean loss of each part, (n_judged, n_parts)."""
-    totals, judged = fold.part_weights(weights), np.arange(fold.parts[0], fold.parts[-1])
-    part = np.searchsorted(fold.parts, judged, side="right") - 1
+    totals, judged = round_.part_weights(weights), np.arange(round_.parts[0], round_.parts[-1])
+    part = np.searchsorted(round_.parts, judged, side="right") - 1
     shares = np.zeros((len(judged), len(totals)))
-    shares[np.arange(len(judged)), part] = weights[fold.rows[judged]] / np.where(totals > 0, totals, 1)[part]
+    shares[np.arange(len(judged)), part] = weights[round_.rows[judged]] / np.where(totals > 0, totals, 1)[part]
     return shares

@@ -115,7 +115,7 @@ class SSFNScorer:
     def _equal_sizes(self, selected: IntArray, candidates: IntArray, fits: list[LinearFit]) -> list[FloatArray]:
         """Losses of candidates that all add equally many columns, one chunk of them a task."""
         rounds, n_new = zip(self.problem.rounds, self._blocks, fits, strict=True), candidates.shape[1]
-        tasks = [RoundTask(fold, blocks, selected, n_new, fit).prepared(self) for fold, blocks, fit in rounds]
+        tasks = [RoundTask(round_, blocks, selected, n_new, fit).prepared(self) for round_, blocks, fit in rounds]
         shared = self.problem, self.recipe, _Step(tasks)
         length = self._chunk_length(*candidates.shape)
         chunks = [(candidates[start : start + length],) for start in range(0, len(candidates), length)]
@@ -125,16 +125,16 @@ class SSFNScorer:
     def _blocks(self) -> list[list[RowBlock]]:
         """The rows of each round, block by block."""
         blocks = []
-        for fold in self.problem.rounds:
-            fits = self._state_bytes(fold) <= CHUNK_BYTES  # the sums of leave-one-out would outgrow its rows
-            blocks.append(row_blocks(fold, BLOCK_ROWS if fits else len(fold.rows)))
+        for round_ in self.problem.rounds:
+            fits = self._state_bytes(round_) <= CHUNK_BYTES  # the sums of leave-one-out would outgrow its rows
+            blocks.append(row_blocks(round_, BLOCK_ROWS if fits else len(round_.rows)))
         return blocks
 
-    def _state_bytes(self, fold: Round) -> int:
+    def _state_bytes(self, round_: Round) -> int:
         """Memory for a candidate's sums over blocks, about."""
         n_shared = self.config.n_units + 1 + self.problem.n_outputs
-        n_linear = 2 * self.problem.n_outputs * fold.n_folds
-        return 8 * self.config.n_draws * ((fold.n_folds + 1) * n_shared**2 + (n_shared + n_linear) * n_linear)
+        n_linear = 2 * self.problem.n_outputs * round_.n_folds
+        return 8 * self.config.n_draws * ((round_.n_folds + 1) * n_shared**2 + (n_shared + n_linear) * n_linear)
 
     def scaled_targets(self, rows: IntArray) -> FloatArray:
         """Targets (len(rows), n_outputs) as the network sees them."""
@@ -144,7 +144,7 @@ class SSFNScorer:
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
         n_jobs = int(effective_n_jobs(self.n_jobs))
-        blocked = [fold for fold, blocks in zip(self.problem.rounds, self._blocks, strict=True) if len(blocks) > 1]
+        blocked = [round_ for round_, blocks in zip(self.problem.rounds, self._blocks, strict=True) if len(blocks) > 1]
         if blocked:  # long chunks, since each goes through all rows by itself
             own = 8 * BLOCK_ROWS * (n_new + 4 * self.problem.n_outputs)
             if self.config.redraw:
@@ -277,16 +277,16 @@ class SSFNScorer:
         and the future, stays apart.
         """
         splits: list[tuple[Round, int]] = []
-        for fold in self.problem.rounds:
-            judging = np.flatnonzero(fold.fold_weights(self.problem.weights))
+        for round_ in self.problem.rounds:
+            judging = np.flatnonzero(round_.fold_weights(self.problem.weights))
             if len(judging) > MOST_REFIT_SPLITS:  # as of leave-one-out
                 drawn = KFold(REFIT_FOLDS, shuffle=True, random_state=self.seed % 2**32).split(judging)
-                merged = fold.merged([judging[together] for _, together in drawn])
+                merged = round_.merged([judging[together] for _, together in drawn])
                 splits += [(merged, f) for f in range(merged.n_folds)]
             else:
-                splits += [(fold, int(f)) for f in judging]
+                splits += [(round_, int(f)) for f in judging]
         some = np.linspace(0, len(splits) - 1, min(len(splits), MOST_REFIT_SPLITS)).round().astype(np.intp)
-        return [(fold.training(f), fold.validation(f)) for fold, f in (splits[place] for place in some)]
+        return [(round_.training(f), round_.validation(f)) for round_, f in (splits[place] for place in some)]
 
     def refit_split(
         self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
