@@ -15,9 +15,10 @@ from chance_cases import SELECTED, correlated, problem_of, redrawn
 from scipy.sparse import csc_array
 from sklearn.linear_model import Ridge
 
-from ngp import NeuralGreedyPursuit, chance
+from ngp import NeuralGreedyPursuit
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
+from ngp.greedy import significance as chance
 from ngp.greedy.candidates import Search
 from ngp.greedy.path import Step
 from ngp.greedy.significance import Chance, Draws, RedrawnColumns, tail_probability
@@ -91,21 +92,6 @@ def test_rows_that_judge_only_stay_among_themselves() -> None:
     new = redrawn(problem_of(X, cv=cv), SELECTED[:0])
     assert (new[:40] < 500).all()
     assert (new[40:] > 500).all()
-
-
-def test_to_repeat_rows_is_to_give_them_weights() -> None:
-    """Copies count once, in whatever order they come, and get the same rest."""
-    X, times, rng = correlated(40, 6), np.tile([1, 3, 2, 0], 10), np.random.default_rng(0)
-    rows = rng.permutation(np.repeat(np.arange(40), times))
-    weighted = redrawn(problem_of(X, sample_weight=times.astype(float)))
-    repeated = redrawn(problem_of(X[rows]))
-    np.testing.assert_allclose(repeated, weighted[rows], rtol=1e-9, atol=1e-9)
-    assert (weighted[times > 0, 0] != X[times > 0, 0]).mean() > 0.8
-
-
-def test_rows_of_few_values_are_no_copies() -> None:
-    bits = np.random.default_rng(0).integers(0, 2, size=(60, 3)).astype(float)
-    assert len(set(problem_of(bits).units)) == 60
 
 
 def test_rows_of_weight_zero_have_no_say_in_what_is_known() -> None:

@@ -12,7 +12,6 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.data.copies import LOOKED_AT, row_units
 from ngp.data.folds import Round, is_validation_set, make_rounds
 from ngp.data.groups import Groups, make_groups
 from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, labels
@@ -99,12 +98,6 @@ class Problem:
     def useful(self) -> IntArray:
         """Rows of positive weight."""
         return np.flatnonzero(self.weights > 0)
-
-    @cached_property
-    def units(self) -> IntArray:
-        """Numbers of the useful rows, the same for those that are copies of each other (see `ngp.data.copies`)."""
-        looked_at = np.flatnonzero(self.varies)[:LOOKED_AT]
-        return row_units(self.columns(looked_at), self.targets, self.useful)
 
     @cached_property
     def trains(self) -> BoolArray:

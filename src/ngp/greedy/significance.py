@@ -62,7 +62,7 @@ class RedrawnColumns(ColumnSource):
         self.names = getattr(problem.X, "names", None)
         weights = np.where(problem.trains, problem.weights, 0.0)
         self._shares = weights / weights.sum()
-        n_rows = len(np.unique(problem.units[problem.trains[problem.useful]]))  # copies count once
+        n_rows = int(np.count_nonzero(weights))
         self._basis = self._orthonormal(self._with_squares(problem.columns(selected), n_rows))
         self._rows = self._order(problem, key)
         # Regressions leave less than is there: as much as their parameters took.
@@ -70,15 +70,13 @@ class RedrawnColumns(ColumnSource):
 
     @staticmethod
     def _order(problem: Problem, key: tuple[int, int, int]) -> IntArray:
-        """Where the rest of each row comes from: rows that train from such, the others from others, copies alike."""
+        """Row from which the rest of each row is taken; rows that train and rows that only judge don't mix."""
         seed, step, draw = key
         names = np.array([seed, STREAM], dtype=np.uint64)
         generator = np.random.Generator(np.random.Philox(key=names, counter=[0, step, draw, 0]))
         source, trains = np.arange(problem.n_samples), problem.trains[problem.useful]
-        for some in (trains, ~trains):
-            rows = problem.useful[some]
-            firsts, units = np.unique(problem.units[some], return_index=True, return_inverse=True)[1:]
-            source[rows] = rows[firsts][generator.permutation(len(firsts))][units]
+        for rows in (problem.useful[trains], problem.useful[~trains]):
+            source[rows] = generator.permutation(rows)
         return source
 
     def _means(self, columns: FloatArray) -> FloatArray:
