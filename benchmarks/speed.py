@@ -18,6 +18,7 @@ from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
+from benchmarks import beside
 from benchmarks.common import machine_facts, matmul_gflops, print_facts, save_json, side_by_side
 from benchmarks.data import make_wide_data
 from benchmarks.memory import fit_memory
@@ -385,7 +386,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--sizes", type=parse_sizes, nargs="+", metavar="JxP", help="sizes of the table, such as 300x500"
     )
+    parser.add_argument(
+        "--beside", metavar="REV", help="instead of all that: whole fits in turn with those of another git revision"
+    )
     options = parser.parse_args(arguments)
+    if options.beside:
+        found = {"machine": machine_facts()} | beside.compare(options.beside, quick=options.quick)
+        beside.report(found)
+        save_json(options.json, found)
+        return
     plan = QUICK if options.quick else Plan()
     if options.sizes:
         plan = Plan(**(asdict(plan) | {"sizes": tuple(options.sizes)}))
