@@ -2,8 +2,8 @@
 Columns with a price
 ====================
 
-Some columns are cheap to get, others aren't. With ``group_costs`` the largest improvement per
-cost wins a step, not the largest improvement.
+Some columns are cheap to get, others aren't. Where the groups have costs, the largest
+improvement per cost wins a step, not the largest improvement.
 """
 
 import matplotlib.pyplot as plt
@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 from ngp import NeuralGreedyPursuit
+from ngp.data.groups import make_groups
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 
@@ -20,9 +21,8 @@ X, y = load_diabetes(return_X_y=True, as_frame=True)
 
 prices = np.where(X.columns.str.match(r"s\d"), 5, 1)
 dear = NeuralGreedyPursuit(n_features_to_select=6, random_state=0).fit(X, y)
-cheap = NeuralGreedyPursuit(n_features_to_select=6, group_costs=prices, random_state=0).fit(
-    X, y
-)
+priced = make_groups(None, X.shape[1], costs=prices)
+cheap = NeuralGreedyPursuit(n_features_to_select=6, groups=priced, random_state=0).fit(X, y)
 for name, selector in (("without prices", dear), ("with prices", cheap)):
     print(f"{name:15} {[step.name for step in selector.path_[1:]]}")
 

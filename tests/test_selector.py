@@ -189,7 +189,10 @@ def test_groups_of_one_column_each_are_the_columns_in_whatever_order(order: list
     X, y = make_data()
     X[:, 5], costs = 3.7, np.array([1.0, 3.0, 1.0, 1.0, 5.0, 1.0])
     groups = {f"x{column}": [column] for column in order}
-    ways: list[dict[str, Any]] = [{"group_costs": costs}, {"groups": groups, "group_costs": costs[order]}]
+    ways: list[dict[str, Any]] = [
+        {"groups": make_groups(None, 6, costs=costs)},
+        {"groups": make_groups(groups, 6, costs=costs[order])},
+    ]
     found = []
     for way in ways:
         with pytest.warns(UserWarning, match=r"X has constant features, 1 of 6 \(x5\): they are never selected"):
@@ -216,7 +219,9 @@ def test_costs_change_the_choice() -> None:
     X, _ = make_data()
     y = 2 * X[:, 4] + X[:, 1]
     for costs, first in [(None, 4), ([1, 1, 1, 1, 2, 1], 4), ([1, 1, 1, 1, 1e3, 1], 1)]:
-        assert make_selector(n_features_to_select=1, group_costs=costs).fit(X, y).order_.tolist() == [first]
+        assert make_selector(n_features_to_select=1, groups=make_groups(None, 6, costs=costs)).fit(
+            X, y
+        ).order_.tolist() == [first]
 
 
 def test_clone_pickle_and_parameters() -> None:

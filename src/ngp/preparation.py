@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from ngp._types import IntArray
-from ngp.data.encoding import column_numbers
-from ngp.data.groups import make_groups
+from ngp.data.groups import column_numbers, make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.data.training_data import check_training_data, checked_cv
 from ngp.greedy.candidates import Search
@@ -102,8 +101,8 @@ def prepare(
     if seed is None:
         seed = check_random_state(selector.random_state).randint(np.iinfo(np.int32).max)
     names, n_features = selector.encoder_.feature_names_, selector.n_features_in_
-    groups = make_groups(selector.groups, n_features, names, selector.group_costs)
-    fixed = column_numbers("fixed", selector.fixed, n_features, names)
+    groups = make_groups(selector.groups, n_features, names)
+    fixed = column_numbers("fixed", () if selector.fixed is None else selector.fixed, n_features, names)
     blocks = selector.encoder_.feature_groups_
     selector.groups_, selector.fixed_ = groups, fixed
     if blocks is not None:
@@ -138,7 +137,7 @@ def stop_rule(selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray) 
         if number < n_fixed:
             raise ValueError(f"n_features_to_select={number} is less than the {n_fixed} fixed columns: give more.")
         limits.append(MaxFeatures(int(number)))
-    elif number is not None and selector.groups is None:
+    elif number is not None and selector.groups_.are_columns:
         limits.append(MaxFeatures(max(1, round(float(number) * selector.n_features_in_))))
     elif number is not None:
         limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))

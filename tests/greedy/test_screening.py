@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from ngp import NeuralGreedyPursuit, screening
+from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.datasets import make_artificial
+from ngp.greedy import screening
 from ngp.greedy.screening import Screening, n_scored
 from ngp.kernels import explaining, fallback
 from ngp.predictors import MLP, SSFN
@@ -211,7 +212,7 @@ def test_costs_decide_between_columns_that_matter() -> None:
     costs = np.ones(P)
     assert fit(screen=1, n_features_to_select=1).order_.tolist() == [7]
     costs[7] = 1000.0
-    assert fit(screen=1, group_costs=costs, n_features_to_select=1).order_.tolist() == [31]
+    assert fit(screen=1, groups=make_groups(None, P, costs=costs), n_features_to_select=1).order_.tolist() == [31]
 
 
 def test_fixed_columns_are_taken_into_account() -> None:

@@ -6,7 +6,7 @@ polars by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from ngp._formatting import listed
 from ngp._types import IntArray
 from ngp.data.sources import ColumnSource
 
-__all__ = ["ColumnEncoder", "briefly_refused_gaps", "column_numbers"]
+__all__ = ["ColumnEncoder", "briefly_refused_gaps"]
 
 Frame = nw.DataFrame[Any]
 
@@ -190,31 +190,3 @@ def _numbers(frame: Frame, positions: list[int]) -> npt.NDArray[np.floating[Any]
         frame = frame.select(nw.all().cast(nw.Float64))
     block = frame.to_numpy()
     return block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
-
-
-def column_numbers(parameter: str, columns: Any, n_features: int, names: Sequence[str] | None) -> IntArray:
-    """Column numbers from indices, names or a mask."""
-    if columns is None:
-        return np.zeros(0, dtype=np.intp)
-    values = np.asarray(columns)
-    if values.dtype == bool and values.shape == (n_features,):
-        return np.flatnonzero(values)
-    if values.dtype.kind in "OUT":
-        known = {} if names is None else {name: column for column, name in enumerate(names)}
-        unknown = [name for name in values.tolist() if name not in known]
-        if unknown:
-            raise ValueError(
-                f"{parameter} names columns that X doesn't have, {unknown[:3]}: use names or indices of X."
-            )
-        values = np.array([known[name] for name in values.tolist()], dtype=np.intp)
-    if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
-        raise ValueError(
-            f"{parameter}={columns!r} is no list of columns: give indices, names or a mask over the columns."
-        )
-    if values.size and (values.min() < 0 or values.max() >= n_features):
-        raise ValueError(
-            f"{parameter}={values.tolist()} goes beyond the {n_features} columns of X: use 0 to {n_features - 1}."
-        )
-    if len(np.unique(values)) < len(values):
-        raise ValueError(f"{parameter}={values.tolist()} names a column twice: name each once.")
-    return values.astype(np.intp)

@@ -7,21 +7,20 @@ columns that are not selected yet. A column in no group is never a candidate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral, Number
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from ngp._formatting import listed
 from ngp._types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Groups", "image_windows", "make_groups"]
-
-Item = TypeVar("Item")
+__all__ = ["Groups", "column_numbers", "image_windows", "make_groups"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,7 +45,7 @@ class Groups:
     array([2])
     """
 
-    columns: Sequence[IntArray]
+    columns: Sequence[IntArray]  # an array of shape (n_features, 1) where each column is a group
     names: Sequence[str]
     costs: FloatArray
 
@@ -57,8 +56,8 @@ class Groups:
 
     @property
     def are_columns(self) -> bool:
-        """Whether the groups are the first so many columns (all, as a rule), one by one and in their order."""
-        return isinstance(self.columns, _Computed)
+        """Whether the groups are the columns, one by one and in their order."""
+        return isinstance(self.columns, np.ndarray)
 
     @property
     def is_single(self) -> bool:
@@ -67,8 +66,8 @@ class Groups:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether every column is a group, in their order, and has no name but its number."""
-        return self.are_columns and isinstance(self.names, _Computed)
+        """Whether the groups are the columns, without names of their own."""
+        return self.are_columns and isinstance(self.names, _NumberedNames)
 
     @property
     def typical_size(self) -> int:
@@ -76,42 +75,12 @@ class Groups:
         return 1 if self.are_columns else int(np.median([len(columns) for columns in self.columns]))
 
     def new_columns(self, group: int, selected: BoolArray) -> IntArray:
-        """Return the columns of a group that are not yet selected, in the group's order.
-
-        Parameters
-        ----------
-        group : int
-            Position of the group.
-        selected : bool array, one entry per column
-            Mask of the columns that are selected already.
-
-        Returns
-        -------
-        int array
-            The others.
-        """
+        """Columns of a group that are not yet selected, in the group's order."""
         columns = self.columns[group]
         return columns[~selected[columns]]
 
     def expand(self, blocks: Sequence[IntArray]) -> Groups:
-        """Replace every column by the columns it became, as when categories turn into one-hot columns.
-
-        Parameters
-        ----------
-        blocks : sequence of int arrays
-            For each present column the columns that stand for it afterwards.
-
-        Returns
-        -------
-        Groups
-            With the same names and costs.
-
-        Examples
-        --------
-        >>> groups = make_groups(None, n_features=2, feature_names=["age", "town"])
-        >>> groups.expand([np.array([0]), np.array([1, 2, 3])]).columns
-        (array([0]), array([1, 2, 3]))
-        """
+        """Replace every column by the columns it became, as when categories turn into one-hot columns."""
         return replace(self, columns=tuple(np.concatenate([blocks[c] for c in columns]) for columns in self.columns))
 
     def __repr__(self) -> str:
@@ -124,34 +93,39 @@ def make_groups(
     feature_names: Sequence[str] | None = None,
     costs: npt.ArrayLike | None = None,
 ) -> Groups:
-    """Turn any of the ways to write groups of columns into `Groups`.
+    """Make `Groups` from any of the ways to write groups of columns.
 
     Parameters
     ----------
     groups : None, labels, list of lists, mapping or Groups
         ``None``: each column is a group. One label per column (all integers or all strings): columns with the same
         label form a group, in the order in which the labels first appear. A list of lists of columns, or a mapping
-        from names to lists of columns, where a column is an index or a name. A ``Groups`` object is checked and kept.
+        from names to lists of columns, where a column is an index or a name. A ``Groups`` object is checked and kept;
+        names such as ``"x0"``, which columns without names have, are replaced by feature names.
     n_features : int
         Number of columns.
     feature_names : sequence of str, optional
         Names of the columns; ``"x0"``, ``"x1"``, … if not given.
     costs : array-like, optional
-        One positive number per group; those of a ``Groups`` object, or ones, if not given.
+        One positive number per group; those of a ``Groups`` object, or ones, if not given. The candidate with the
+        largest improvement per cost wins a step.
 
     Returns
     -------
     Groups
-        Where each column is a group, they are made when they are asked for: a million of them take no memory.
+        To be passed to a selector as ``groups``.
 
     Examples
     --------
-    >>> make_groups(None, n_features=1_000_000).names[-1]
-    'x999999'
     >>> make_groups(["left", "right", "left"], n_features=3).columns
     (array([0, 2]), array([1]))
     >>> make_groups([["a", "b"], ["b", "c"]], n_features=3, feature_names=["a", "b", "c"]).columns
     (array([0, 1]), array([1, 2]))
+
+    A price for each column; their names are those of the table that is passed to ``fit``:
+
+    >>> make_groups(None, n_features=3, costs=[1, 1, 20]).costs
+    array([ 1.,  1., 20.])
     """
     if feature_names is not None and len(feature_names) != n_features:
         raise ValueError(f"feature_names has {len(feature_names)} names for {n_features} columns: give one per column.")
@@ -182,7 +156,7 @@ def image_windows(
     Returns
     -------
     Groups
-        One group a window, row by row, named by its rows and columns.
+        One group per window, row by row, named by its rows and columns.
 
     Examples
     --------
@@ -210,72 +184,79 @@ def image_windows(
     return Groups(columns, names, np.ones(len(columns)))
 
 
-class _Computed(Sequence[Item], Generic[Item]):
-    """A sequence that computes its items when asked, so that a million columns are not a million arrays."""
+def column_numbers(parameter: str, columns: Any, n_features: int, names: Sequence[str] | None = None) -> IntArray:
+    """Numbers of columns that are given by number, by name or by a mask."""
+    return _column_numbers(parameter, columns, n_features, _positions(names))
 
-    def __init__(self, item: Callable[[int], Item], length: int) -> None:
-        self._item = item
-        self._positions = range(length)
+
+class _NumberedNames(Sequence[str]):
+    """The names x0, x1, …, which take no memory for a million columns."""
+
+    def __init__(self, length: int) -> None:
+        self._numbers = range(length)
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self._numbers)
 
     @overload
-    def __getitem__(self, position: int) -> Item: ...
+    def __getitem__(self, position: int) -> str: ...
     @overload
-    def __getitem__(self, position: slice) -> tuple[Item, ...]: ...
-    def __getitem__(self, position: int | slice) -> Item | tuple[Item, ...]:
-        if isinstance(position, slice):
-            return tuple(self._item(i) for i in self._positions[position])
-        return self._item(self._positions[position])
-
-
-# Functions of the module, not lambdas, so that Groups can be pickled and sent to workers.
-def _single_column(position: int) -> IntArray:
-    return np.array([position], dtype=np.intp)
-
-
-def _numbered_name(position: int) -> str:
-    return f"x{position}"
+    def __getitem__(self, position: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, position: int | slice) -> str | tuple[str, ...]:
+        chosen = self._numbers[position]
+        return f"x{chosen}" if isinstance(chosen, int) else tuple(f"x{number}" for number in chosen)
 
 
 def _column_names(n_features: int, feature_names: Sequence[str] | None) -> Sequence[str]:
-    return _Computed(_numbered_name, n_features) if feature_names is None else tuple(feature_names)
+    return _NumberedNames(n_features) if feature_names is None else tuple(feature_names)
 
 
 def _read_groups(
     groups: Any, n_features: int, feature_names: Sequence[str] | None
 ) -> tuple[Sequence[str], Sequence[IntArray]]:
     if groups is None:
-        return _column_names(n_features, feature_names), _Computed(_single_column, n_features)
-    names: list[str] | None = None
-    entries: list[Any] | None
+        return _column_names(n_features, feature_names), cast(Any, np.arange(n_features, dtype=np.intp)[:, None])
     if isinstance(groups, Groups):
-        # Single columns fit by their number: no need to look at each of a million.
-        if isinstance(groups.columns, _Computed) and groups.n_groups <= n_features:
-            return groups.names, groups.columns
-        names, entries = list(groups.names), list(groups.columns)
-    elif isinstance(groups, Mapping):
-        names, entries = list(map(str, groups)), list(groups.values())
-    else:
-        entries = _as_list(groups)
+        return _check_groups(groups, n_features, feature_names)
+    if isinstance(groups, Mapping):
+        return _read_lists(list(groups.values()), n_features, feature_names, list(map(str, groups)))
+    entries = _as_list(groups)
     if entries is None:
         raise TypeError(
             f"groups={groups!r} must be None, one label per column, a list of lists of columns, "
             "or a mapping from names to lists of columns."
         )
-    if not entries:
-        raise ValueError("groups is empty: give at least one group, or None for single columns.")
-    if names is None and all(_is_scalar(entry) for entry in entries):
+    if entries and all(_is_scalar(entry) for entry in entries):
         return _read_labels(entries, n_features)
-    return _read_lists(entries, names, n_features, feature_names)
+    return _read_lists(entries, n_features, feature_names)
+
+
+def _check_groups(
+    groups: Groups, n_features: int, feature_names: Sequence[str] | None
+) -> tuple[Sequence[str], Sequence[IntArray]]:
+    """Names and columns of groups that were made before X was known."""
+    if groups.are_columns:
+        if groups.n_groups != n_features:
+            raise ValueError(
+                f"groups was made for {groups.n_groups} columns, but X has {n_features}: "
+                "use make_groups(None, X.shape[1], costs=…)."
+            )
+        named = groups.is_numbered and feature_names is not None
+        return _column_names(n_features, feature_names) if named else groups.names, groups.columns
+    names, columns = _read_lists(list(groups.columns), n_features, None, list(groups.names))
+    if feature_names is not None:
+        names = tuple(
+            feature_names[c[0]] if len(c) == 1 and name == f"x{c[0]}" else name
+            for name, c in zip(names, columns, strict=True)
+        )
+    return names, columns
 
 
 def _read_labels(labels: list[Any], n_features: int) -> tuple[Sequence[str], Sequence[IntArray]]:
-    all_strings = all(isinstance(label, str) for label in labels)
-    if not all_strings and not all(_is_whole(label) for label in labels):
-        odd = next(label for label in labels if not _is_whole(label))
-        raise TypeError(f"groups has the label {odd!r}: labels must be all integers or all strings.")
+    if not all(isinstance(label, str) for label in labels):
+        odd = [label for label in labels if not _is_whole(label)]
+        if odd:
+            raise TypeError(f"groups has the label {odd[0]!r}: labels must be all integers or all strings.")
     if len(labels) != n_features:
         raise ValueError(
             f"groups has {len(labels)} labels for {n_features} columns: give one label per column, or lists of columns."
@@ -287,42 +268,48 @@ def _read_labels(labels: list[Any], n_features: int) -> tuple[Sequence[str], Seq
 
 
 def _read_lists(
-    entries: list[Any], names: list[str] | None, n_features: int, feature_names: Sequence[str] | None
+    entries: list[Any], n_features: int, feature_names: Sequence[str] | None, names: Sequence[str] | None = None
 ) -> tuple[Sequence[str], Sequence[IntArray]]:
-    positions = {name: i for i, name in enumerate(feature_names or ())}
-    keys = names if names is not None else range(len(entries))
+    if not entries:
+        raise ValueError("groups is empty: give at least one group, or None for single columns.")
+    positions, keys = _positions(feature_names), range(len(entries)) if names is None else names
     columns = tuple(
-        _read_columns(f"groups[{key!r}]", entry, n_features, positions)
+        _column_numbers(f"groups[{key!r}]", entry, n_features, positions)
         for key, entry in zip(keys, entries, strict=True)
     )
+    if empty := [key for key, each in zip(keys, columns, strict=True) if not len(each)]:
+        raise ValueError(f"groups[{empty[0]!r}] is empty: give it a column or leave it out.")
     if names is None:
         column_names = _column_names(n_features, feature_names)
         names = [column_names[int(c[0])] if len(c) == 1 else f"group {i}" for i, c in enumerate(columns)]
     return tuple(names), columns
 
 
-def _read_columns(where: str, entry: Any, n_features: int, positions: Mapping[str, int]) -> IntArray:
-    members = _as_list(entry)
+def _positions(names: Iterable[str] | None) -> dict[str, int]:
+    return {name: i for i, name in enumerate(names or ())}
+
+
+def _column_numbers(where: str, columns: Any, n_features: int, positions: Mapping[str, int]) -> IntArray:
+    members = _as_list(columns)
     if members is None:
-        raise TypeError(f"{where}={entry!r} must be a list of columns, such as [0, 1].")
-    if not members:
-        raise ValueError(f"{where} is empty: give it a column or leave it out.")
-    columns = [_read_column(where, member, n_features, positions) for member in members]
-    seen: set[int] = set()
-    for member, column in zip(members, columns, strict=True):
-        if column in seen:
-            raise ValueError(f"{where} names the column {member!r} twice: name each column of a group once.")
-        seen.add(column)
-    return np.array(columns, dtype=np.intp)
+        raise TypeError(f"{where}={columns!r} must be a list of columns: give indices, names or a mask.")
+    if len(members) == n_features and all(isinstance(member, bool | np.bool_) for member in members):
+        return np.flatnonzero(members)
+    numbers = [_column_number(where, member, n_features, positions) for member in members]
+    if len(set(numbers)) < len(numbers):
+        twice = next(member for i, member in enumerate(members) if numbers[i] in numbers[:i])
+        raise ValueError(f"{where} names the column {twice!r} twice: name each column once.")
+    return np.array(numbers, dtype=np.intp)
 
 
-def _read_column(where: str, member: Any, n_features: int, positions: Mapping[str, int]) -> int:
+def _column_number(where: str, member: Any, n_features: int, positions: Mapping[str, int]) -> int:
     if isinstance(member, str):
         if member in positions:
             return positions[member]
         if not positions:
             raise ValueError(f"{where} has the column name {member!r}, but X has no column names: give indices.")
-        raise ValueError(f"{where} has the unknown column {member!r}: use one of {_some(list(positions))}.")
+        known = listed([repr(name) for name in positions], 8)
+        raise ValueError(f"{where} has the unknown column {member!r}: use one of {known}.")
     if not _is_whole(member):
         raise TypeError(f"{where} has the column {member!r}: give columns as integer indices or as names.")
     if not 0 <= member < n_features:
@@ -336,15 +323,12 @@ def _make_costs(costs: npt.ArrayLike | None, n_groups: int) -> FloatArray:
     try:
         values = np.array(costs, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"group costs {costs!r} must be numbers, one per group.") from None
+        raise TypeError(f"costs={costs!r} must be numbers, one per group.") from None
     if values.shape != (n_groups,):
-        raise ValueError(f"group costs have the shape {values.shape} for {n_groups} groups: give one cost per group.")
-    bad = ~((values > 0) & np.isfinite(values))
-    if bad.any():
-        group = int(np.argmax(bad))
-        raise ValueError(
-            f"cost {values[group]} of group {group} must be positive and finite: use 1 for an ordinary group."
-        )
+        raise ValueError(f"costs has the shape {values.shape} for {n_groups} groups: give one cost per group.")
+    bad = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if len(bad):
+        raise ValueError(f"costs[{bad[0]}]={values[bad[0]]} must be positive and finite: use 1 for an ordinary group.")
     return values
 
 
@@ -363,11 +347,6 @@ def _is_scalar(value: Any) -> bool:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _some(names: list[str], most: int = 8) -> str:
-    shown = ", ".join(map(repr, names[:most]))
-    return shown if len(names) <= most else f"{shown}, …"
 
 
 def _positive_integers(name: str, value: Any) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from sklearn import model_selection
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.encoding import ColumnEncoder
-from ngp.data.groups import Groups, _Computed, make_groups
+from ngp.data.groups import Groups, make_groups
 from ngp.greedy.path import Step
 from ngp.greedy.stability import Stability
 from ngp.greedy.stopping import (
@@ -137,9 +137,9 @@ def _splitter_fields(splitter: Any) -> dict[str, Any]:
 
 def _group_fields(groups: Groups) -> dict[str, Any]:
     """Groups in a few arrays; where every column is a group of its own, only how many there are."""
-    computed = isinstance(groups.names, _Computed)
+    computed = groups.is_numbered
     shared = {"names": None if computed else list(groups.names), "costs": groups.costs}
-    if isinstance(groups.columns, _Computed):
+    if groups.are_columns:
         return {"n_columns": len(groups.columns), **shared}
     sets = ColumnSets.of(groups.columns)
     return {"columns": sets.columns, "bounds": sets.bounds, **shared}
