@@ -49,10 +49,10 @@ def mnist(n_images: int) -> tuple[Any, Any]:
 
 
 def pursue(
-    X: Any, y: Any, device: str = "cuda", refit_units: Any = N_UNITS, **settings: Any
+    X: Any, y: Any, device: str = "cuda", refit_units: Any = N_UNITS, dtype: str = "float32", **settings: Any
 ) -> tuple[NeuralGreedyPursuit, float]:
     """A fitted selector, and the seconds of the whole fit."""
-    predictor = SSFN(n_draws=1, n_units=N_UNITS, refit_units=refit_units)
+    predictor = SSFN(n_draws=1, n_units=N_UNITS, refit_units=refit_units, dtype=dtype)
     selector = NeuralGreedyPursuit(predictor, random_state=0, device=device, n_jobs=-1, **settings)
     start = perf_counter()
     selector.fit(X, y)
@@ -110,12 +110,13 @@ def precision() -> dict[str, Any]:
     X, y = mnist(10_000)
     order = np.argsort(-X.var(axis=0))
     problem = make_problem(X, y, groups=make_groups(None, X.shape[1]), task="classification", cv=0.2)
-    config, candidates = SSFN(n_draws=1, n_units=N_UNITS, device="cuda"), ColumnSets.singles(order[100:600])
-    exact = config.bind(problem, random_state=0, dtype="float64").add_losses(order[:100], candidates).means
+    config, candidates = SSFN(n_draws=1, n_units=N_UNITS), ColumnSets.singles(order[100:600])
+    double = SSFN(n_draws=1, n_units=N_UNITS, dtype="float64").bind(problem, random_state=0, device="cuda")
+    exact = double.add_losses(order[:100], candidates).means
     chosen, results = scoring_fused.PRECISION, {}
     for name in ("tf32x3", "tf32", "ieee"):
         scoring_fused.PRECISION = name
-        scorer, seconds = config.bind(problem, random_state=0), []
+        scorer, seconds = config.bind(problem, random_state=0, device="cuda"), []
         for _ in range(4):
             start = perf_counter()
             losses = scorer.add_losses(order[:100], candidates).means

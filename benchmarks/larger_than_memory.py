@@ -137,7 +137,7 @@ def bind(X: Any) -> Any:
     X = as_columns(X)
     y = np.random.default_rng(1).standard_normal(X.shape[0])
     problem = make_problem(X, y, groups=make_groups(None, X.shape[1]))
-    return SSFN(n_draws=1).bind(problem, random_state=0, n_jobs=-1, dtype="float32", device="cpu")
+    return SSFN(n_draws=1).bind(problem, random_state=0, n_jobs=-1, device="cpu")
 
 
 def drop_from_cache(folder: Path) -> None:

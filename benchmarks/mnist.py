@@ -73,9 +73,9 @@ def final_accuracies(pixels: IntArray, train: Digits, test: Digits, options: Any
     """Accuracies of the predictor that a selector ends with, on training and test digits."""
     predictor = make_predictor(options)
     seed = np.random.RandomState(seed).randint(np.iinfo(np.int32).max)  # as the selector does
-    loss = getattr(predictor, "classification_loss", "squared_error")
+    loss = predictor.classification_loss
     problem = make_problem(*train, groups=make_groups(None, 784), loss=loss, random_state=seed)
-    final = predictor.bind(problem, random_state=seed, n_jobs=-1, dtype="float32", device="auto").fit(pixels)
+    final = predictor.bind(problem, random_state=seed, n_jobs=-1, device="auto").fit(pixels)
     first, second = (float((final.predict(X).argmax(axis=1) == y).mean()) for X, y in (train, test))
     return first, second
 

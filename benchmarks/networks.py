@@ -252,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--samples", type=int, default=1000, help="images that the CNN is trained on")
     parser.add_argument("--cnn-epochs", type=int, default=10, help="0 leaves the CNN out")
     options = parser.parse_args(arguments)
-    device = resolve_device(options.device)
+    device = resolve_device(options.device, "float32")
     facts = machine_facts() | {"device": device}
     print_facts(facts)
     results = {"machine": facts, "peak_gflops": matmul_peak(device, 8192 if device == "cuda" else 2048)}

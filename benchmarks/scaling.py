@@ -95,7 +95,7 @@ class Step:
         y = rng.standard_normal((size.n_samples, size.n_outputs))
         problem = make_problem(X, y, groups=make_groups(None, n_columns), cv=size.n_folds)
         network, n_jobs = SSFN(n_units=size.n_units, n_draws=1), size.n_jobs or -1
-        self.scorer: Any = network.bind(problem, random_state=0, n_jobs=n_jobs, dtype="float32", device=device)
+        self.scorer: Any = network.bind(problem, random_state=0, n_jobs=n_jobs, device=device)
         self.selected = np.arange(size.n_selected)
         self.candidates = ColumnSets.singles(np.arange(size.n_selected, n_columns))
         if size.n_selected:  # which a step scores once more, beside its candidates

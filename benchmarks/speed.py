@@ -79,7 +79,7 @@ def bind(
     n_jobs: int = -1,
 ) -> SSFNScorer:
     problem = make_problem(X, y, groups=make_groups(None, X.shape[1]), cv=cv)
-    return SSFN(n_units=N_UNITS, n_draws=n_draws).bind(problem, random_state=0, n_jobs=n_jobs, dtype=dtype)
+    return SSFN(n_units=N_UNITS, n_draws=n_draws, dtype=dtype).bind(problem, random_state=0, n_jobs=n_jobs)
 
 
 def make_selector(n_features: int, n_jobs: int = -1) -> NeuralGreedyPursuit:

@@ -109,12 +109,12 @@ def ssfn_paths(size: Size, device: str) -> dict[str, dict[str, Any]]:
 
 def step_of(size: Size, problem: Problem, device: str, methods: dict[str, Any]) -> Callable[[], Any]:
     """One step by one path, with a scorer of its own."""
-    seed, dtype = 0, "float32"
+    seed = 0
     if isinstance(size.predictor, MLP):
         owner: type = MLPScorer
-        scorer: Any = MLPScorer(size.predictor, problem, seed, 1, dtype, device)
+        scorer: Any = MLPScorer(size.predictor, problem, seed, 1, device)
     else:
-        owner, scorer = SSFNGpuScorer, SSFNGpuScorer(size.predictor, problem, seed, 1, np.dtype(dtype), device)
+        owner, scorer = SSFNGpuScorer, SSFNGpuScorer(size.predictor, problem, seed, 1, np.dtype("float32"), device)
     selected = np.arange(N_SELECTED)
     candidates = ColumnSets.singles(np.arange(N_SELECTED, size.columns)).with_empty()
 

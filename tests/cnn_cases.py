@@ -94,7 +94,7 @@ def make_cnn(**settings: Any) -> CNN:
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> CNNScorer:
-    return make_cnn(**settings).bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype, device="cpu")
+    return make_cnn(dtype=dtype, **settings).bind(problem, random_state=11, n_jobs=n_jobs, device="cpu")
 
 
 def images_by_hand(problem: Problem, columns: Any, X: Any = None) -> Tensor:

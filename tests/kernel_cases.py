@@ -17,8 +17,7 @@ PRECISIONS = [("float64", 1e-9), ("float32", 1e-4)]
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> KernelScorer:
-    config = Kernel(**{"device": "cpu", **settings})
-    return config.bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype)
+    return Kernel(dtype=dtype, **settings).bind(problem, random_state=11, n_jobs=n_jobs, device="cpu")
 
 
 def scaled_by_hand(problem: Problem, clip: float | None) -> tuple[Any, Any, Any]:

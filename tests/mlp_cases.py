@@ -61,7 +61,7 @@ def make_mlp(**settings: Any) -> MLP:
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> MLPScorer:
-    return make_mlp(**settings).bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype, device="cpu")
+    return make_mlp(dtype=dtype, **settings).bind(problem, random_state=11, n_jobs=n_jobs, device="cpu")
 
 
 def assert_close(found: Any, expected: Any, dtype: str) -> None:

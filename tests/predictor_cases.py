@@ -10,7 +10,7 @@ from torch import nn
 from ngp import NeuralGreedyPursuit
 from ngp.data.problem import Problem
 from ngp.predictors import CNN, MLP, SSFN
-from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
 
 FAST_SSFN = SSFN(n_units=12, n_draws=1, refit_units=12)
 FAST_MLP = MLP(n_units=16, epochs=6, batch_size=16, n_draws=1, refit_epochs=6)
@@ -52,13 +52,13 @@ def names(selector: NeuralGreedyPursuit) -> list[str]:
     return [step.predictor for step in selector.path_[1:]]
 
 
-class OnlySquares:
+class OnlySquares(Predictor, Scorer):
     """A predictor of the user's own, which can't do every loss."""
 
     losses = frozenset({"squared_error"})
 
     def bind(self, problem: Problem, **conditions: Any) -> Any:
-        assert set(conditions) == {"random_state", "n_jobs", "dtype", "device"}
+        assert set(conditions) == {"random_state", "n_jobs", "device"}
         return self
 
     def add_losses(self, selected: Any, candidates: ColumnSets) -> Losses:

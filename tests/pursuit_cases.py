@@ -14,13 +14,13 @@ from ngp.greedy.candidates import Search
 from ngp.greedy.loop import pursue
 from ngp.greedy.path import Path, Step
 from ngp.greedy.stopping import StopRule
-from ngp.predictors import ColumnSets, Losses
+from ngp.predictors import ColumnSets, Losses, Scorer
 
 N_ROWS, N_FOLDS = 8, 4
 
 
 @dataclass
-class FakeScorer:
+class FakeScorer(Scorer):
     """Looks losses up; `calls` keeps the questions."""
 
     problem: Problem

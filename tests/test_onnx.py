@@ -122,7 +122,7 @@ def test_single_precision(name: str, target: str, tmp_path: Path) -> None:
 
 
 def test_a_network_in_double_precision(tmp_path: Path) -> None:
-    selector = fitted(MLP(n_units=9, epochs=2, refit_epochs=4), dtype="float64")
+    selector = fitted(MLP(n_units=9, epochs=2, refit_epochs=4, dtype="float64"))
     assert_agrees(selector, run(selector, tmp_path), digits=1e-12)
     assert_agrees(selector, run(selector, tmp_path, dtype="float32"), digits=1e-4)
 

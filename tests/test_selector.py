@@ -29,7 +29,7 @@ FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
     [
         NeuralGreedyPursuit(),
         NeuralGreedyPursuit(SSFN(n_units=10, n_draws=1)),
-        NeuralGreedyPursuit(FAST, n_features_to_select=1, cv=0.4, dtype="float64", n_jobs=2),
+        NeuralGreedyPursuit(FAST, n_features_to_select=1, cv=0.4, n_jobs=2),
         NeuralGreedyPursuit(FAST, tol=0.0, cv="loo", max_fits=20),
         NeuralGreedyPursuit(FAST, tol=0.09, task="classification"),
         NeuralGreedyPursuit(FAST, tol=0.09, task="regression"),
@@ -275,7 +275,8 @@ def test_the_result_depends_on_the_data_alone() -> None:
 
 
 def test_precisions_agree() -> None:
-    single, double = fit(n_features_to_select=3), fit(n_features_to_select=3, dtype="float64")
+    predictors = (clone(FAST).set_params(dtype=dtype) for dtype in ("float32", "float64"))
+    single, double = (fit(predictor, n_features_to_select=3) for predictor in predictors)
     assert single.order_.tolist()[:2] == double.order_.tolist()[:2] == [4, 1]
     np.testing.assert_allclose(single.losses_[:2], double.losses_[:2], rtol=1e-4)
     assert (single.losses_[:2] != double.losses_[:2])[:, [0, 2, 3, 5]].all()

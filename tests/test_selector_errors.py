@@ -94,7 +94,6 @@ UNKNOWN_VALUES = {
     "max_time": [0, -1.0, "1 s"],
     "max_fits": [0, 0.5],
     "n_jobs": ["all", 1.5],
-    "dtype": ["float16", np.float64],
     "verbose": [-1, "yes"],
     "random_state": ["seed", -1],
 }

@@ -29,8 +29,8 @@ from ngp.greedy.stopping import (
     RelativeImprovement,
     StopRule,
 )
-from ngp.predictors.base import Predictor, ScheduledScorer, Scorer
-from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
+from ngp.predictors.base import Predictor, Scorer
+from ngp.predictors.committee import bind_predictor
 from ngp.predictors.resolve import resolve_predictor
 
 if TYPE_CHECKING:
@@ -47,16 +47,10 @@ class Prepared(NamedTuple):
     fixed: IntArray  # columns of the problem that are selected from the start
     seed: int  # of folds and random layers
 
-    def bind(self, selector: NeuralGreedyPursuit) -> Scorer | ScheduledScorer:
+    def bind(self, selector: NeuralGreedyPursuit) -> Scorer:
         """The predictor, ready to score."""
-        if not isinstance(self.predictor, Committee | Schedule):  # which look after their members by themselves
-            check_loss(self.predictor, self.problem)
-        return self.predictor.bind(
-            self.problem,
-            random_state=self.seed,
-            n_jobs=selector.n_jobs,
-            dtype=selector.dtype,
-            device=selector.device,
+        return bind_predictor(
+            self.predictor, self.problem, random_state=self.seed, n_jobs=selector.n_jobs, device=selector.device
         )
 
     def search(self, selector: NeuralGreedyPursuit) -> Search:
@@ -67,7 +61,7 @@ class Prepared(NamedTuple):
             None if selector.screen is None else Screening(selector.screen, self.seed, selector.n_jobs),
             look_ahead=selector.look_ahead,
             beam_width=selector.beam_width,
-            predictor=predictor_names([self.predictor])[0],
+            predictor=self.predictor.name,
         )
 
     def chance(self, selector: NeuralGreedyPursuit, rule: StopRule) -> Chance | None:
@@ -115,7 +109,7 @@ def prepare(
         task=selector.task,
         cv=checked_cv(selector),
         loss=selector.loss,
-        classification_loss=getattr(predictor, "classification_loss", "squared_error"),
+        classification_loss=predictor.classification_loss,
         scoring=selector.scoring,
         sample_weight=weights,
         cv_groups=None if cv_groups is None else np.asarray(cv_groups),

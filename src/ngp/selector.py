@@ -30,7 +30,7 @@ from ngp.greedy.path import Path, Step, finished
 from ngp.greedy.stability import Stability, selections_on_halves
 from ngp.greedy.stopping import NO_CANDIDATE_LEFT, StopRule
 from ngp.kernels.parallel import keep_workers
-from ngp.predictors.base import ScheduledScorer, Scorer, scorer_at
+from ngp.predictors.base import Scorer
 from ngp.predictors.constant import Constant
 from ngp.predictors.resolve import PREDICTORS
 from ngp.preparation import Prepared, prepare, stop_rule
@@ -108,10 +108,8 @@ class NeuralGreedyPursuit(FittedSelector):
     n_jobs : int or None, default=None
         Parallel tasks, as everywhere in scikit-learn. The result doesn't depend on it.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where candidates are scored, unless the predictor says so itself; ``"auto"`` takes a GPU if there is one (and,
-        for an SSFN, if a step takes long enough). Losses differ by rounding.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the scoring.
+        Where candidates are scored; ``"auto"`` takes a GPU if there is one (and, for an SSFN, if a step takes long
+        enough). Losses differ by rounding. On a Dask or Ray cluster, ``"cuda"`` is the GPU that each worker sees.
     checkpoint : path or None, default=None
         A file that is kept up to date after every step. A fit that was killed goes on with it, to the same result;
         a checkpoint of other data, parameters or another version is refused.
@@ -198,7 +196,6 @@ class NeuralGreedyPursuit(FittedSelector):
         "max_fits": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
         "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
-        "dtype": [StrOptions({"float32", "float64"})],
         "checkpoint": [str, PathLike, None],
         "callback": [callable, None],
         "verbose": ["verbose"],
@@ -227,7 +224,6 @@ class NeuralGreedyPursuit(FittedSelector):
         max_fits: int | None = None,
         n_jobs: int | None = None,
         device: str = "auto",
-        dtype: str = "float32",
         checkpoint: str | PathLike[str] | None = None,
         callback: Callable[[Step], object] | None = None,
         verbose: int = 0,
@@ -252,7 +248,6 @@ class NeuralGreedyPursuit(FittedSelector):
         self.max_fits = max_fits
         self.n_jobs = n_jobs
         self.device = device
-        self.dtype = dtype
         self.checkpoint = checkpoint
         self.callback = callback
         self.verbose = verbose
@@ -370,11 +365,11 @@ class NeuralGreedyPursuit(FittedSelector):
         """Parameters that have a say in the result, but for those that the data, folds and groups stand for."""
         return {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_DEFINING}
 
-    def _finish(self, problem: Problem, scorer: Scorer | ScheduledScorer, path: Path) -> None:
+    def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes, the predictor among them."""
         self._store(problem, path)
         if len(path.columns):
-            self.predictor_ = scorer_at(scorer, max(1, len(path.kept))).fit(path.columns)
+            self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
         else:
             warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=6)
             self.predictor_ = Constant.of(problem)
@@ -386,9 +381,7 @@ class NeuralGreedyPursuit(FittedSelector):
             message = f"Only {found} of {wanted} features were selected: the others share all their columns with them."
             warnings.warn(message, stacklevel=6)
 
-    def _attributes_after(
-        self, problem: Problem, scorer: Scorer | ScheduledScorer, steps: Sequence[Step]
-    ) -> dict[str, Any]:
+    def _attributes_after(self, problem: Problem, scorer: Scorer, steps: Sequence[Step]) -> dict[str, Any]:
         """Fitted attributes, as if the pursuit had ended with some steps."""
         ended = copy(self)
         ended._finish(problem, scorer, finished(steps, "the pursuit goes on", partial=True))

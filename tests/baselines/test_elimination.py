@@ -32,7 +32,7 @@ def small_problem(n_rows: int = 60, n_columns: int = 6, seed: int = 0) -> tuple[
 def kernel_loss(X: Any, y: Any, columns: Any) -> float:
     """Validation loss of a kernel predictor on some columns, scored from the empty set."""
     problem = make_problem(X, y, groups=make_groups(None, X.shape[1]), cv=[*KFold(3).split(X)])
-    scorer = Kernel().bind(problem, random_state=0, dtype="float64")
+    scorer = Kernel(dtype="float64").bind(problem, random_state=0)
     return float(scorer.add_losses(np.zeros(0, np.intp), ColumnSets.of([columns])).means[0])
 
 

@@ -19,7 +19,7 @@ from ngp.data.sources import as_columns
 from ngp.greedy import calibration, rehearsal
 from ngp.greedy.calibration import Cost, look_at_columns, runs, timed, traced_bytes, watched_memory
 from ngp.predictors import SSFN, ssfn_scorer
-from ngp.predictors.base import Losses
+from ngp.predictors.base import Losses, Scorer
 
 rng = np.random.default_rng(0)
 
@@ -121,7 +121,7 @@ def test_the_final_predictor_of_many_rows_is_timed_on_some(refit_units: Any, mon
     assert {rows for rows, _ in seen} == {1000}
 
 
-class SlowAtFirst:
+class SlowAtFirst(Scorer):
     """A scorer on a GPU that takes long for the first step of every size, as a compiler makes it."""
 
     device = "cuda"
@@ -140,7 +140,7 @@ class SlowAtFirst:
             sleep(0.3)
         return Losses(np.zeros((len(candidates), 1)), np.ones(1))
 
-    def fit(self, selected: Any) -> None:
+    def fit(self, selected: Any) -> Any:
         """Take no time."""
 
 

@@ -206,10 +206,12 @@ def test_nothing_is_selected_where_there_is_nothing() -> None:
     assert sum(len(run.order_) > 0 for run in runs) <= 1
 
 
-@pytest.mark.parametrize("settings", [{"n_jobs": 2}, {"dtype": "float64"}], ids=["jobs", "double"])
+@pytest.mark.parametrize(
+    "settings", [{"n_jobs": 2}, {"predictor": SSFN(n_units=20, n_draws=1, dtype="float64")}], ids=["jobs", "double"]
+)
 def test_neither_jobs_nor_precision_change_the_picks(settings: dict[str, Any]) -> None:
     X, y = planted()
-    one, other = (NeuralGreedyPursuit(stop="auto", **QUICK, **each).fit(X, y) for each in ({}, settings))
+    one, other = (NeuralGreedyPursuit(stop="auto", **QUICK | each).fit(X, y) for each in ({}, settings))
     np.testing.assert_array_equal(one.order_, other.order_)
     chances = [[step.chance for step in each.path_[1:]] for each in (one, other)]
     np.testing.assert_allclose(chances[1], chances[0], rtol=0 if "n_jobs" in settings else 1e-2, atol=1e-6)

@@ -118,7 +118,7 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "threshold": ({"tol": 0.5}, "tol was None and is 0.5"),
     "units": ({"predictor": SSFN(n_units=99)}, "other predictor"),
     "predictor": ({"predictor": "kernel"}, "predictor was 'ssfn' and is 'kernel'"),
-    "precision": ({"dtype": "float64"}, "dtype was 'float32' and is 'float64'"),
+    "precision": ({"predictor": SSFN(dtype="float64")}, "other predictor"),
 }
 
 

@@ -83,7 +83,7 @@ def test_half_a_problem_is_the_problem_of_half_the_rows(predictor: Any, cv: Any)
     twin = make_problem(problem.X[rows], problem.targets[rows, 0], groups=problem.groups, cv=splits, task="regression")
     candidates = ColumnSets.of([[1], [5], [2, 7]])
     losses = [
-        resolve_predictor(predictor).bind(each, random_state=0, n_jobs=1, dtype="float64", device="cpu")
+        resolve_predictor(predictor).bind(each, random_state=0, n_jobs=1, device="cpu")
         .add_losses(np.array([3]), candidates).means
         for each in (part, twin)
     ]  # fmt: skip

@@ -20,23 +20,23 @@ from ngp.greedy.candidates import Search
 from ngp.greedy.loop import pursue
 from ngp.greedy.path import Path
 from ngp.greedy.stopping import MaxFeatures, StopRule
-from ngp.predictors.base import ColumnSets, Losses, scorer_at
-from ngp.predictors.committee import Committee, Schedule, check_loss, predictor_names
+from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
+from ngp.predictors.committee import Committee, Schedule, bind_predictor, predictor_names
 from ngp.predictors.estimator import EstimatorPredictor
 from ngp.predictors.mlp import MLP
 from ngp.predictors.ssfn import SSFN
 
 NOTHING = np.zeros(0, dtype=np.intp)
-CONDITIONS = {"random_state": 0, "n_jobs": None, "dtype": "float64", "device": "cpu"}
+CONDITIONS = {"random_state": 0, "n_jobs": None, "device": "cpu"}
 LossOf = Callable[[frozenset[int]], float]
 
 
 @dataclass
-class Fake:
+class Fake(Predictor):
     """A predictor that looks losses up and keeps what it was asked."""
 
     name: str
-    loss: LossOf
+    loss: LossOf = lambda columns: 1.0
     losses: frozenset[str] = frozenset(LOSSES)
     calls: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Fake:
 
 
 @dataclass
-class FakeScorer:
+class FakeScorer(Scorer):
     predictor: Fake
     problem: Problem
 
@@ -138,16 +138,17 @@ def test_a_single_member_is_trained_without_further_questions() -> None:
 
 def test_all_members_work_under_the_same_conditions() -> None:
     members = [Fake(name, lambda columns: 1.0) for name in "ab"]
-    for member in members:
-        member.device = "auto"
     bound(*members)
     assert [member.calls for member in members] == [[("bind", CONDITIONS)]] * 2
 
 
-def test_members_without_a_device_are_asked_for_none() -> None:
-    member = Fake("a", lambda columns: 1.0)
-    bound(member)
-    assert member.calls == [("bind", CONDITIONS | {"device": "auto"})]
+def test_only_members_that_use_a_gpu_are_given_one() -> None:
+    members = [Fake(name, lambda columns: 1.0) for name in "ab"]
+    members[1].uses_gpu = True
+    Committee(members).bind(make_case(), **CONDITIONS | {"device": "cuda"})
+    assert [member.calls[0][1]["device"] for member in members] == ["cpu", "cuda"]
+    with pytest.raises(ValueError, match=r"^device='cuda' can't run a: use device='cpu' or 'auto'\.$"):
+        bind_predictor(members[0], make_case(), **CONDITIONS | {"device": "cuda"})
 
 
 def test_members_of_the_same_kind_are_numbered() -> None:
@@ -172,13 +173,13 @@ def test_a_member_that_cannot_score_the_loss_is_named() -> None:
     plain = Fake("plain", lambda columns: 1.0, frozenset({"squared_error"}))
     with pytest.raises(ValueError, match=r"^loss='hinge' can't be scored by plain: use one of squared_error\.$"):
         bound(SSFN(), plain, problem=make_case("hinge"))
-    check_loss(plain, make_case("squared_error"))
+    bind_predictor(plain, make_case("squared_error"), **CONDITIONS)
 
 
 def test_a_scorer_of_scikit_learn_is_for_its_estimators() -> None:
     rng = np.random.default_rng(0)
     problem = make_problem(rng.normal(size=(12, 2)), rng.normal(size=12), groups=make_groups(None, 2), scoring="r2")
-    check_loss(EstimatorPredictor(Ridge()), problem)
+    bind_predictor(EstimatorPredictor(Ridge()), problem, **CONDITIONS)
     with pytest.raises(ValueError, match="scoring is for scikit-learn estimators, and MLP is none: use loss instead"):
         bound(EstimatorPredictor(Ridge()), MLP(), problem=problem)
 
@@ -269,9 +270,9 @@ def test_a_step_may_have_a_committee() -> None:
 
 def test_the_final_predictor_is_the_one_of_its_step() -> None:
     scorer = of_steps().bind(make_case(), **CONDITIONS)
-    assert scorer_at(scorer, 2).fit(np.array([3, 2])) == "step 2 on [3, 2]"
+    assert scorer.at(2).fit(np.array([3, 2])) == "step 2 on [3, 2]"
     plain = Fake("plain", lambda columns: 1.0).bind(make_case())
-    assert scorer_at(plain, 2) is plain
+    assert plain.at(2) is plain
 
 
 def test_what_a_schedule_scores_is_what_its_first_predictor_scores() -> None:

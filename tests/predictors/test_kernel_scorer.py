@@ -263,8 +263,8 @@ def test_the_median_heuristic_is_the_same_as_its_number() -> None:
     X, y, _ = make_artificial(80, 6, random_state=0)
     problem = make_problem(X, y, groups=make_groups(None, 6))
     for selected in (np.array([], dtype=np.intp), np.array([2, 3])):
-        median = Kernel(gamma="median").bind(problem, random_state=0, dtype="float64")
-        number = Kernel(gamma=median._gamma(selected)).bind(problem, random_state=0, dtype="float64")
+        median = Kernel(gamma="median", dtype="float64").bind(problem, random_state=0)
+        number = Kernel(gamma=median._gamma(selected), dtype="float64").bind(problem, random_state=0)
         sets = ColumnSets.of([[0], [1], [4, 5]])
         np.testing.assert_array_equal(median.add_losses(selected, sets).parts, number.add_losses(selected, sets).parts)
 
@@ -282,5 +282,5 @@ def test_the_median_heuristic_bears_columns_that_hardly_vary() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_useless_column_gains_nothing_by_widening_the_kernel(seed: int) -> None:
     X = np.random.default_rng(seed).normal(size=(80, 6))
-    selector = NeuralGreedyPursuit(Kernel(device="cpu"), random_state=seed).fit(X, X[:, 0] - X[:, 3])
+    selector = NeuralGreedyPursuit(Kernel(), device="cpu", random_state=seed).fit(X, X[:, 0] - X[:, 3])
     assert sorted(selector.order_) == [0, 3]

@@ -13,7 +13,6 @@ from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.algebra import TorchAlgebra
 from ngp.predictors import SSFN, ColumnSets, Kernel
-from ngp.predictors.base import drop_losses
 
 NOTHING = np.zeros(0, dtype=np.intp)
 ALL = np.arange(N_COLUMNS)[::-1]
@@ -33,7 +32,7 @@ def make_case(kind: str, cv: Any = 4, weighted: bool = False) -> Problem:
 @pytest.mark.parametrize("cv", [4, "loo", 0.3])
 def test_a_kernel_takes_columns_away(cv: Any, landmarks: int | None, kernel: Any, dtype: str, bound: float) -> None:
     problem = make_case("outputs", cv, weighted=True)
-    scorer = Kernel(kernel=kernel, landmarks=landmarks).bind(problem, random_state=0, dtype=dtype, device="cpu")
+    scorer = Kernel(kernel=kernel, landmarks=landmarks, dtype=dtype).bind(problem, random_state=0, device="cpu")
     expected = scorer.add_losses(NOTHING, REST).parts
     slack = 10 if landmarks else 1
     np.testing.assert_allclose(scorer.drop_losses(ALL, LEAVING).parts, expected, rtol=slack * bound, atol=slack * bound)
@@ -42,7 +41,7 @@ def test_a_kernel_takes_columns_away(cv: Any, landmarks: int | None, kernel: Any
 @pytest.mark.parametrize("kernel", ["rbf", "arc-cosine"])
 def test_torch_takes_columns_away_as_numpy_does(kernel: Any) -> None:
     pytest.importorskip("torch")
-    scorer = Kernel(kernel=kernel).bind(make_case("classes"), random_state=0, dtype="float64", device="cpu")
+    scorer = Kernel(kernel=kernel, dtype="float64").bind(make_case("classes"), random_state=0, device="cpu")
     expected = scorer.drop_losses(ALL, LEAVING).parts
     other = replace(scorer, algebra=TorchAlgebra("cpu", "float64"))
     np.testing.assert_allclose(other.drop_losses(ALL, LEAVING).parts, expected, rtol=1e-9)
@@ -61,10 +60,4 @@ def test_one_column_is_left_of_many_in_single_precision(kernel: Any) -> None:
 
 def test_a_scorer_without_a_way_of_its_own_scores_what_is_left() -> None:
     scorer = SSFN(n_units=10, n_draws=2).bind(make_case("classes"), random_state=0)
-    assert not hasattr(scorer, "drop_losses")
-    np.testing.assert_array_equal(drop_losses(scorer, ALL, LEAVING).parts, scorer.add_losses(NOTHING, REST).parts)
-
-
-def test_a_scorers_own_way_is_taken() -> None:
-    scorer = Kernel().bind(make_case("regression"), random_state=0, device="cpu")
-    np.testing.assert_array_equal(drop_losses(scorer, ALL, LEAVING).parts, scorer.drop_losses(ALL, LEAVING).parts)
+    np.testing.assert_array_equal(scorer.drop_losses(ALL, LEAVING).parts, scorer.add_losses(NOTHING, REST).parts)

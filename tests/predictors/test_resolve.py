@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from torch import nn
 
+from ngp.predictors.base import Predictor
 from ngp.predictors.cnn import CNN
 from ngp.predictors.committee import Committee, Schedule
 from ngp.predictors.estimator import EstimatorPredictor
@@ -35,7 +36,7 @@ def test_predictors_stay_as_they_are(predictor: Any) -> None:
 
 
 def test_anything_that_can_be_bound_is_a_predictor() -> None:
-    class Own:
+    class Own(Predictor):
         losses = frozenset({"squared_error"})
 
         def bind(self, problem: Any, **conditions: Any) -> Any:

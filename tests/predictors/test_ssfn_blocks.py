@@ -25,8 +25,8 @@ BLOCKED = {name: case for name, case in PROBLEMS.items() if "leave-one-out" not 
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **options: Any) -> SSFNScorer:
-    config = SSFN(**{"n_units": 12, "n_draws": 2, **options})
-    return config.bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype)
+    config = SSFN(dtype=dtype, **{"n_units": 12, "n_draws": 2, **options})
+    return config.bind(problem, random_state=11, n_jobs=n_jobs)
 
 
 def parts(scorer: SSFNScorer) -> Any:

@@ -43,8 +43,8 @@ from ngp.predictors.ssfn_scorer import REFIT_LAYER, SSFNScorer
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> SSFNScorer:
-    config = SSFN(**{"n_units": 12, "n_draws": 2, **settings})
-    return config.bind(problem, random_state=11, n_jobs=n_jobs, dtype=dtype)
+    config = SSFN(dtype=dtype, **{"n_units": 12, "n_draws": 2, **settings})
+    return config.bind(problem, random_state=11, n_jobs=n_jobs)
 
 
 def scaled_by_hand(problem: Problem, config: SSFN) -> tuple[Any, Any, Any]:
@@ -341,7 +341,7 @@ def test_columns_that_repeat_leave_the_linear_part_as_it_is() -> None:
         X = np.tile(few, times)
         groups = make_groups(None, X.shape[1])
         problem = make_problem(X, y, groups=groups, task="regression", cv=3, random_state=0)
-        scorer = SSFN(n_draws=1, refit_units=10, linear_ridge=5.0).bind(problem, random_state=0, dtype="float64")
+        scorer = SSFN(n_draws=1, refit_units=10, linear_ridge=5.0, dtype="float64").bind(problem, random_state=0)
         (network,) = scorer.fit(np.arange(X.shape[1])).networks
         slopes.append(network.slopes.reshape(times, 3).sum(axis=0))
         np.testing.assert_allclose(scorer.penalties(X.shape[1]).linear_ridge, 15.0 * times)

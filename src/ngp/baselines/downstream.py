@@ -20,7 +20,7 @@ from ngp._types import AnyArray, FloatArray
 from ngp.data.groups import make_groups
 from ngp.data.losses import labels, probabilities
 from ngp.data.problem import make_problem
-from ngp.predictors.base import scorer_at
+from ngp.predictors.committee import bind_predictor
 from ngp.predictors.resolve import resolve_predictor
 
 __all__ = ["DOWNSTREAM", "PredictorEstimator", "downstream_estimator"]
@@ -78,12 +78,12 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
             groups=make_groups(None, X.shape[1]),
             task=self.task,
             cv=min(FOLDS, len(X)),
-            classification_loss=getattr(predictor, "classification_loss", "squared_error"),
+            classification_loss=predictor.classification_loss,
             random_state=seed,
         )
-        scorer = predictor.bind(problem, random_state=seed, n_jobs=None, dtype="float32", device="auto")
+        scorer = bind_predictor(predictor, problem, random_state=seed, n_jobs=None, device="auto")
         with threadpool_limits(1, user_api="blas"):
-            self.predictor_ = scorer_at(scorer, 1).fit(np.arange(X.shape[1]))
+            self.predictor_ = scorer.at(1).fit(np.arange(X.shape[1]))
         self.task_ = "regression" if problem.classes is None else "classification"
         self.__dict__.pop("classes_", None)
         if problem.classes is not None:

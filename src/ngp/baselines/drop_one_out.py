@@ -10,7 +10,8 @@ from ngp._types import IntArray
 from ngp.baselines.base import TrainingData
 from ngp.baselines.elimination import Elimination, Judgement
 from ngp.data.problem import Problem
-from ngp.predictors.base import ColumnSets, Predictor, drop_losses, scorer_at
+from ngp.predictors.base import ColumnSets, Predictor
+from ngp.predictors.committee import bind_predictor
 
 __all__ = ["DropOneOut"]
 
@@ -69,12 +70,12 @@ class DropOneOut(Elimination):
     def _judges(
         self, data: TrainingData, problem: Problem, predictor: Predictor, features: ColumnSets
     ) -> Callable[[IntArray], Judgement]:
-        scorer = predictor.bind(problem, random_state=data.seed, n_jobs=self.n_jobs, dtype="float32", device="auto")
+        scorer = bind_predictor(predictor, problem, random_state=data.seed, n_jobs=self.n_jobs, device="auto")
 
         def judge(left: IntArray) -> Judgement:
             sets = [features[int(feature)] for feature in left]
             candidates = ColumnSets.of(sets if len(sets) > 1 else []).with_empty()
-            losses = drop_losses(scorer_at(scorer, 1), np.concatenate(sets), candidates)
+            losses = scorer.at(1).drop_losses(np.concatenate(sets), candidates)
             return Judgement(losses.parts[-1], losses.means[:-1])
 
         return judge

@@ -21,7 +21,6 @@ from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.greedy.uncertainty import standard_error
 from ngp.predictors.base import ColumnSets, Predictor
-from ngp.predictors.committee import Committee, Schedule, check_loss
 from ngp.predictors.resolve import PREDICTORS, resolve_predictor
 
 __all__ = ["Elimination", "EliminationStep", "Judgement"]
@@ -111,11 +110,9 @@ class Elimination(SelfChoosing):
             groups=make_groups(None, data.X.shape[1]),
             task=self.task_,
             cv=self.cv,
-            classification_loss=getattr(predictor, "classification_loss", "squared_error"),
+            classification_loss=predictor.classification_loss,
             random_state=data.seed,
         )
-        if not isinstance(predictor, Committee | Schedule):  # which look after their members by themselves
-            check_loss(predictor, problem)
         numbers = np.unique(data.origin)
         features = ColumnSets.of([np.flatnonzero(data.origin == number) for number in numbers])
         # The small matrix products gain nothing from BLAS threads and pay for their waiting.

@@ -20,7 +20,8 @@ from ngp.data.folds import make_rounds
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.greedy.uncertainty import standard_error
-from ngp.predictors.base import ColumnSets, FittedPredictor, Predictor, scorer_at
+from ngp.predictors.base import ColumnSets, FittedPredictor, Predictor
+from ngp.predictors.committee import bind_predictor
 from ngp.predictors.resolve import resolve_predictor
 
 __all__ = ["ROAR", "RoarCurve", "roar_curve"]
@@ -122,11 +123,11 @@ def roar_curve(
         groups=make_groups(None, values.shape[1]),
         task=task,
         cv=cv,
-        classification_loss=getattr(model, "classification_loss", "squared_error"),
+        classification_loss=model.classification_loss,
         random_state=seed,
     )
     n_removed = np.round(wanted * len(order)).astype(np.intp)
-    scorer = scorer_at(model.bind(problem, random_state=seed, n_jobs=n_jobs, dtype="float32", device="auto"), 1)
+    scorer = bind_predictor(model, problem, random_state=seed, n_jobs=n_jobs, device="auto").at(1)
     rest = [np.concatenate([np.zeros(0, np.intp), *(blocks[i] for i in sorted(order[n:]))]) for n in n_removed]
     with threadpool_limits(1, user_api="blas"):
         parts = scorer.add_losses(order[:0], ColumnSets.of([columns for columns in rest if len(columns)])).parts
@@ -242,8 +243,8 @@ class ROAR(Elimination):
     def _trainer(
         self, data: TrainingData, predictor: Predictor, problem: Problem
     ) -> Callable[[IntArray], FittedPredictor]:
-        scorer = predictor.bind(problem, random_state=data.seed, n_jobs=self.n_jobs, dtype="float32", device="auto")
-        return scorer_at(scorer, 1).fit
+        scorer = bind_predictor(predictor, problem, random_state=data.seed, n_jobs=self.n_jobs, device="auto")
+        return scorer.at(1).fit
 
 
 def _only_rows(problem: Problem, rows: IntArray, seed: int) -> Problem:

@@ -16,7 +16,7 @@ from ngp.greedy.look_ahead import Ahead, Outlook, best_ahead, worth
 from ngp.greedy.path import Step, scored_step
 from ngp.greedy.screening import Screening
 from ngp.greedy.uncertainty import certainty
-from ngp.predictors.base import ColumnSets, Losses, ScheduledScorer, Scorer, scorer_at
+from ngp.predictors.base import ColumnSets, Losses, Scorer
 
 __all__ = ["Candidates", "Found", "Search", "by_group", "score", "two_best"]
 
@@ -26,7 +26,7 @@ class Search:
     """What all steps of a pursuit have in common."""
 
     problem: Problem  # the data and the candidates
-    scorer: Scorer | ScheduledScorer  # says what each candidate is worth
+    scorer: Scorer  # says what each candidate is worth
     screening: Screening | None = None  # says which candidates are worth scoring; without it all are
     look_ahead: int = 1  # how many groups are added in mind to find the best one to begin with
     beam_width: int | None = None  # how many of the best sets of fewer groups are extended
@@ -34,7 +34,7 @@ class Search:
 
     def best(self, selected: IntArray, number: int, room: int | None = None, without: Collection[int] = ()) -> Found:
         """Score all candidates, or those that promise most, and find the best one."""
-        problem, scorer = self.problem, scorer_at(self.scorer, number)
+        problem, scorer = self.problem, self.scorer.at(number)
         candidates = Candidates.beside(problem, selected)
         if without:
             candidates = candidates.take(np.flatnonzero(~np.isin(candidates.names, list(without))))

@@ -27,7 +27,7 @@ from ngp.greedy.path import Step, chosen, columns_of, scored_step
 from ngp.greedy.rule_parts import Most
 from ngp.greedy.significance import share_taken, tail_probability
 from ngp.greedy.uncertainty import certainty
-from ngp.predictors.base import ColumnSets, Losses, Scorer, drop_losses, scorer_at
+from ngp.predictors.base import ColumnSets, Losses, Scorer
 
 __all__ = ["Bar", "Pays", "Regrowth", "find_drop", "find_regrowth", "find_swap"]
 
@@ -271,9 +271,9 @@ def _without_each(search: Search, steps: Sequence[Step], groups: Sequence[int]) 
     """Losses of the selection without each of some groups, and, at the end, with all."""
     selected = chosen(steps)
     columns = columns_of(selected)
-    return drop_losses(_scorer(search, steps), columns, ColumnSets.of([selected[g] for g in groups]).with_empty())
+    return _scorer(search, steps).drop_losses(columns, ColumnSets.of([selected[g] for g in groups]).with_empty())
 
 
 def _scorer(search: Search, steps: Sequence[Step]) -> Scorer:
     """What scores selections of that size."""
-    return scorer_at(search.scorer, max(1, len(chosen(steps)) - 1))
+    return search.scorer.at(max(1, len(chosen(steps)) - 1))

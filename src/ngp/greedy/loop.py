@@ -22,7 +22,7 @@ from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_ste
 from ngp.greedy.rule_parts import least_gain, most_selected, n_unproven, room_left, spent_budget
 from ngp.greedy.significance import OWN_DRAWS, Chance, Draws
 from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
-from ngp.predictors.base import ColumnSets, Losses, scorer_at
+from ngp.predictors.base import ColumnSets, Losses
 
 __all__ = ["Observer", "pursue"]
 
@@ -240,7 +240,7 @@ def _taken_back(steps: Sequence[Step], keep: int) -> list[Step]:
 def _start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
     problem, predictor, begin = search.problem, search.predictor, perf_counter()
     if len(fixed):
-        losses = scorer_at(search.scorer, 1).add_losses(fixed[:0], ColumnSets.of([fixed]))
+        losses = search.scorer.at(1).add_losses(fixed[:0], ColumnSets.of([fixed]))
     else:
         losses, predictor = Losses(problem.constant_losses()[None], problem.part_weights), "constant"
     step = scored_step(

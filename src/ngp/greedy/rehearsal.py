@@ -16,7 +16,7 @@ from ngp.data.problem import Problem
 from ngp.greedy.calibration import Cost, clock, runs, settled_clock, timed, traced_bytes
 from ngp.greedy.candidates import Candidates
 from ngp.greedy.screening import Screening
-from ngp.predictors.base import ColumnSets, ScheduledScorer, Scorer, scorer_at
+from ngp.predictors.base import ColumnSets, Scorer
 
 __all__ = ["Rehearsal"]
 
@@ -64,7 +64,7 @@ class Rehearsal:
     """Tries the first, the middle and the last step of a fit, on samples of the candidates."""
 
     problem: Problem  # whose columns have been looked at
-    scorer: Scorer | ScheduledScorer  # what scores
+    scorer: Scorer  # what scores
     screening: Screening | None  # what screens
     fixed: IntArray  # columns that are selected from the start
     n_steps: int  # of the fit
@@ -82,7 +82,7 @@ class Rehearsal:
         for n_groups in sorted({0, last // 2, last}):
             picked = np.unique(first.take(order[:n_groups]).columns)
             selected = np.concatenate([self.fixed, picked]).astype(np.intp)
-            scorer = scorer_at(self.scorer, n_groups + 1)
+            scorer = self.scorer.at(n_groups + 1)
             scenes[n_groups] = _Scene(self.problem, scorer, selected, self._in_pool(selected))
         return scenes
 
@@ -192,7 +192,7 @@ class Rehearsal:
 
     @property
     def _final_scorer(self) -> Any:
-        return scorer_at(self.scorer, max(1, self.n_steps))
+        return self.scorer.at(max(1, self.n_steps))
 
     @property
     def _final_columns(self) -> IntArray:

@@ -23,7 +23,7 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.data.sources import ColumnSource, in_memory, read_columns
 from ngp.greedy.candidates import Search
-from ngp.predictors.base import ColumnSets, scorer_at
+from ngp.predictors.base import ColumnSets
 
 __all__ = ["Chance", "Draws", "RedrawnColumns", "bytes_kept", "is_clear", "share_taken", "tail_probability"]
 
@@ -152,7 +152,7 @@ class Chance:
         gains = []
         for draw in range(OWN_DRAWS):
             redrawn = RedrawnColumns(problem, rest, (self.seed, step, MOST_DRAWS + draw), own)
-            scorer = scorer_at(self.search(problem.with_changed(own, redrawn)).scorer, step)
+            scorer = self.search(problem.with_changed(own, redrawn)).scorer.at(step)
             gains.append(share_taken(without, float(scorer.add_losses(rest[:0], selections).means[0])))
         return tail_probability(np.array(gains), share_taken(without, together))[1]
 

@@ -24,9 +24,8 @@ def has_nvidia_driver() -> bool:
     return True
 
 
-def resolve_device(own: str, common: str = "auto", *, dtype: str = "float32") -> str:
-    """The device to run on: a predictor's own choice, else the common one, else the best there is."""
-    device = common if own == "auto" else own
+def resolve_device(device: str, dtype: str) -> str:
+    """The device to run on; "auto" is the best there is."""
     if device == "cpu" or (device == "auto" and not _may_have_gpu()):
         return "cpu"
     require_torch(f"device={device!r}")

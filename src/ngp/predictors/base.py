@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.data.losses import LOSSES
 from ngp.data.problem import Problem
 
-__all__ = [
-    "ColumnSets",
-    "FittedPredictor",
-    "Losses",
-    "Predictor",
-    "ScheduledScorer",
-    "Scorer",
-    "drop_losses",
-    "scorer_at",
-]
+__all__ = ["ColumnSets", "FittedPredictor", "Losses", "Predictor", "Scorer"]
 
 MEANS_AT_ONCE = 2**12
 
@@ -214,26 +207,22 @@ class FittedPredictor(Protocol):
         Returns
         -------
         float array of shape (n_samples, n_outputs)
-            One column a target; one a class, or a single one where there are two classes.
+            One column per target; one per class, or a single one if there are two classes.
         """
 
 
-class Scorer(Protocol):
-    """A predictor bound to one problem: says what a selection would be worth.
+class Scorer(ABC):
+    """A predictor bound to one problem: computes the validation loss of a selection.
 
     Every answer depends on its arguments alone: not on earlier calls, chunks, threads or resumption.
     """
 
+    @abstractmethod
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Score S + g for the selection S and the new columns g of every candidate.
 
         An empty g asks for S as it is. With an empty S the answer is the loss of any set of columns. All losses of one
-        call are comparable; those of different S may be not, where a predictor draws its random parts anew.
-
-        A scorer may also have ``drop_losses(selected, candidates)``, the losses of S - g, where it has a quicker way
-        to them than to score the sets that are left. For estimates of cost it may have ``fit_seconds(selected)``, how
-        long `fit` would take, where that is quicker to say than to try, and ``timed_per_job``, how many candidates
-        a job must get for their time to tell.
+        call are comparable; those of different S may not be if a predictor draws its random parts anew.
 
         Parameters
         ----------
@@ -245,11 +234,12 @@ class Scorer(Protocol):
         Returns
         -------
         Losses
-            Validation losses, one row a candidate.
+            Validation losses, one row per candidate.
         """
 
+    @abstractmethod
     def fit(self, selected: IntArray) -> FittedPredictor:
-        """Train the final predictor, on all rows that may train.
+        """Train the final predictor on all rows that may train.
 
         Parameters
         ----------
@@ -259,50 +249,74 @@ class Scorer(Protocol):
         Returns
         -------
         FittedPredictor
-            What predicts from now on.
+            The trained predictor.
         """
 
+    def drop_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Score S - g for the columns g of every candidate, all of them in S.
 
-@runtime_checkable
-class ScheduledScorer(Protocol):
-    """A scorer for each step of the pursuit."""
+        By default what remains is scored as a set of its own; override it if there is a quicker way.
+
+        Parameters
+        ----------
+        selected : int array
+            The columns S.
+        candidates : ColumnSets
+            What each candidate takes away from them.
+
+        Returns
+        -------
+        Losses
+            Validation losses, one row per candidate.
+        """
+        rest = [np.setdiff1d(selected, candidates[i], assume_unique=True) for i in range(len(candidates))]
+        return self.add_losses(selected[:0], ColumnSets.of(rest))
 
     def at(self, step: int) -> Scorer:
-        """Return the scorer of a step; the first addition is step 1, and fixed columns are scored as in it."""
+        """Return the scorer of a step, by default this one for all steps.
+
+        Parameters
+        ----------
+        step : int
+            Number of the step; the first addition is step 1, and fixed columns are scored as in it.
+
+        Returns
+        -------
+        Scorer
+            Scores the candidates of that step.
+        """
+        return self
 
 
-def scorer_at(scorer: Scorer | ScheduledScorer, step: int) -> Scorer:
-    """Return the scorer of a step, where it depends on the step."""
-    return scorer.at(step) if isinstance(scorer, ScheduledScorer) else scorer
+class Predictor(ABC):
+    """Plain configuration: cheap and picklable; all work is done by the scorer that `bind` returns.
 
+    Only `bind` must be written.
 
-def drop_losses(scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> Losses:
-    """Validation losses of S - g for the columns g of every candidate, all of them in S."""
-    if hasattr(scorer, "drop_losses"):
-        losses: Losses = scorer.drop_losses(selected, candidates)
-        return losses
-    rest = [np.setdiff1d(selected, candidates[i], assume_unique=True) for i in range(len(candidates))]
-    return scorer.add_losses(selected[:0], ColumnSets.of(rest))
-
-
-class Predictor(Protocol):
-    """Plain configuration: cheap and picklable; all work is done by what `bind` returns.
-
-    A predictor may have more attributes: ``classification_loss``, the loss that ``loss="auto"`` stands for where there
-    are classes; ``name``, what it is called in `Step.predictor`; and ``device``, without which it isn't told the
-    selector's where it is one of several predictors.
+    Attributes
+    ----------
+    losses : frozenset of str
+        Names of the validation losses that the predictor can be judged by, by default all of `ngp.data.losses.LOSSES`.
+    classification_loss : str
+        The loss that ``loss="auto"`` stands for if the targets are classes, by default the squared error.
+    uses_gpu : bool
+        Whether the predictor can run on a GPU, by default False: ``device="cuda"`` and ``"mps"`` are then refused.
+    name : str
+        What the predictor is called in `Step.predictor`, by default the name of its class.
     """
 
-    @property
-    def losses(self) -> frozenset[str]:
-        """Names of the validation losses that the predictor can score.
+    losses: frozenset[str] = frozenset(LOSSES)
+    classification_loss: str = "squared_error"
+    uses_gpu: bool = False
+    name: str = ""
 
-        Keys of `ngp.data.losses.LOSSES`, and ``"scoring"`` where a scikit-learn scorer can judge it.
-        """
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
 
-    def bind(
-        self, problem: Problem, *, random_state: int, n_jobs: int | None, dtype: str, device: str
-    ) -> Scorer | ScheduledScorer:
+    @abstractmethod
+    def bind(self, problem: Problem, *, random_state: int, n_jobs: int | None, device: str) -> Scorer:
         """Prepare for one problem.
 
         Parameters
@@ -313,13 +327,11 @@ class Predictor(Protocol):
             Seed of everything random.
         n_jobs : int or None
             Parallel tasks, as everywhere in scikit-learn; no answer may depend on it.
-        dtype : {"float32", "float64"}
-            Precision of the scoring.
         device : {"auto", "cpu", "cuda", "mps"}
-            Where to score, unless the predictor's own ``device`` says so.
+            Where to score.
 
         Returns
         -------
-        Scorer or ScheduledScorer
-            What scores candidates of this problem; or what has, by its ``at(step)``, a scorer for each step.
+        Scorer
+            Scores candidates of this problem.
         """

@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.data.losses import LOSSES
 from ngp.data.problem import Problem
 from ngp.kernels.devices import require_torch, resolve_device
+from ngp.predictors.base import Predictor
 from ngp.predictors.networks import NetworkScorer
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["CNN"]
 
 
-class CNN(BaseEstimator):  # type: ignore[misc]
+class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
     """A convolutional network on images; pixels that aren't selected are zero.
 
     The columns of X are the pixels of the images in C order. All candidates of a step begin with the same weights,
@@ -61,8 +61,8 @@ class CNN(BaseEstimator):  # type: ignore[misc]
     refit_epochs : int or "auto", default="auto"
         Epochs of the final network; ``"auto"`` takes `epochs` or three times as many, whichever does better on the
         folds.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where to train; ``"auto"`` leaves it to the selector.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the training.
 
     Examples
     --------
@@ -87,10 +87,10 @@ class CNN(BaseEstimator):  # type: ignore[misc]
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
         "refit_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
+        "dtype": [StrOptions({"float32", "float64"})],
     }
-    losses = frozenset(LOSSES)
     classification_loss = "cross_entropy"
+    uses_gpu = True
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class CNN(BaseEstimator):  # type: ignore[misc]
         n_draws: int = 1,
         warm_start: bool = False,
         refit_epochs: int | Literal["auto"] = "auto",
-        device: str = "auto",
+        dtype: str = "float32",
     ) -> None:
         self.network = network
         self.image_shape = image_shape
@@ -115,7 +115,7 @@ class CNN(BaseEstimator):  # type: ignore[misc]
         self.n_draws = n_draws
         self.warm_start = warm_start
         self.refit_epochs = refit_epochs
-        self.device = device
+        self.dtype = dtype
 
     def bind(
         self,
@@ -123,15 +123,14 @@ class CNN(BaseEstimator):  # type: ignore[misc]
         *,
         random_state: int,
         n_jobs: int | None = None,
-        dtype: str = "float32",
         device: str = "auto",
     ) -> CNNScorer:
         """Prepare for one problem."""
         self._validate_params()
         require_torch("predictor='cnn'")
         shape = _image_shape(self.image_shape, problem.n_columns)
-        device = resolve_device(self.device, device, dtype=dtype)
-        scorer = CNNScorer(self, problem, random_state, n_jobs, dtype, device, shape)
+        device = resolve_device(device, self.dtype)
+        scorer = CNNScorer(self, problem, random_state, n_jobs, device, shape)
         scorer.check_network()
         return scorer
 

@@ -12,10 +12,10 @@ from ngp._types import IntArray
 from ngp.data.problem import Problem
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
 
-__all__ = ["Committee", "Schedule", "check_loss", "predictor_names"]
+__all__ = ["Committee", "Schedule", "bind_predictor", "predictor_names"]
 
 
-class Committee:
+class Committee(Predictor):
     """Predictors that are all trained in every step; the lowest loss of any of them wins.
 
     Losses are comparable, since all members are judged by the same loss on the same folds.
@@ -23,37 +23,20 @@ class Committee:
 
     def __init__(self, members: Sequence[Predictor]) -> None:
         self.members = tuple(members)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """One name a member; members of the same kind are numbered."""
-        return predictor_names(self.members)
-
-    @property
-    def losses(self) -> frozenset[str]:
-        """The losses that every member can score."""
-        return frozenset.intersection(*(member.losses for member in self.members))
-
-    @property
-    def classification_loss(self) -> str:
-        """What all members prefer, or the squared error where they differ."""
-        preferred = {getattr(member, "classification_loss", "squared_error") for member in self.members}
-        return preferred.pop() if len(preferred) == 1 else "squared_error"
+        self.names = predictor_names(self.members)
+        self.losses = frozenset.intersection(*(member.losses for member in self.members))
+        preferred = {member.classification_loss for member in self.members}
+        self.classification_loss = preferred.pop() if len(preferred) == 1 else "squared_error"
 
     def bind(self, problem: Problem, **conditions: Any) -> CommitteeScorer:
         """Prepare for one problem."""
-        scorers = []
-        for member in self.members:
-            check_loss(member, problem)
-            own = (
-                conditions if hasattr(member, "device") else conditions | {"device": "auto"}
-            )  # for those that have one
-            scorers.append(member.bind(problem, **own))
-        return CommitteeScorer(tuple(scorers), np.array(self.names))  # type: ignore[arg-type]
+        on_cpu = conditions | {"device": "cpu"}
+        scorers = [bind_predictor(each, problem, **(conditions if each.uses_gpu else on_cpu)) for each in self.members]
+        return CommitteeScorer(tuple(scorers), np.array(self.names))
 
 
 @dataclass(frozen=True)
-class CommitteeScorer:
+class CommitteeScorer(Scorer):
     """A `Committee` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     scorers: tuple[Scorer, ...]
@@ -77,21 +60,13 @@ class CommitteeScorer:
         return self.scorers[winner].fit(selected)
 
 
-class Schedule:
+class Schedule(Predictor):
     """Another predictor in another step."""
 
     def __init__(self, predictor_of: Callable[[int], Predictor]) -> None:
         self.predictor_of = predictor_of
-
-    @property
-    def losses(self) -> frozenset[str]:
-        """The losses that the first step's predictor can score; those of later steps are checked when they begin."""
-        return self.predictor_of(1).losses
-
-    @property
-    def classification_loss(self) -> str:
-        """What the first step's predictor prefers."""
-        return getattr(self.predictor_of(1), "classification_loss", "squared_error")
+        first = predictor_of(1)  # whether later predictors can be judged by the same loss is checked in their steps
+        self.losses, self.classification_loss = first.losses, first.classification_loss
 
     def bind(self, problem: Problem, **conditions: Any) -> ScheduleScorer:
         """Prepare for one problem."""
@@ -99,8 +74,8 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class ScheduleScorer:
-    """A `Schedule` bound to a problem (see `ngp.predictors.base.ScheduledScorer`)."""
+class ScheduleScorer(Scorer):
+    """A `Schedule` bound to a problem: each step has a scorer of its own."""
 
     predictor_of: Callable[[int], Predictor]
     problem: Problem
@@ -112,21 +87,38 @@ class ScheduleScorer:
         committee = predictor if isinstance(predictor, Committee) else Committee([predictor])
         return committee.bind(self.problem, **self.conditions)
 
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Score as in the first step."""
+        return self.at(1).add_losses(selected, candidates)
+
+    def fit(self, selected: IntArray) -> FittedPredictor:
+        """Train the predictor of the first step."""
+        return self.at(1).fit(selected)
+
 
 def predictor_names(predictors: Sequence[Predictor]) -> tuple[str, ...]:
     """Name predictors for the record, numbered where several have the same name."""
-    plain = [str(getattr(predictor, "name", type(predictor).__name__)) for predictor in predictors]
+    plain = [predictor.name for predictor in predictors]
     return tuple(
         f"{name} {plain[: i + 1].count(name)}" if plain.count(name) > 1 else name for i, name in enumerate(plain)
     )
 
 
-def check_loss(predictor: Predictor, problem: Problem) -> None:
-    """Refuse a loss that a predictor can't score."""
+def bind_predictor(
+    predictor: Predictor, problem: Problem, *, random_state: int, n_jobs: int | None, device: str
+) -> Scorer:
+    """Bind a predictor, unless it can't be judged by the problem's loss or run on the device."""
+    if not isinstance(predictor, Committee | Schedule):  # which check their members
+        _check_loss(predictor, problem)
+        if device in ("cuda", "mps") and not predictor.uses_gpu:
+            raise ValueError(f"device={device!r} can't run {predictor.name}: use device='cpu' or 'auto'.")
+    return predictor.bind(problem, random_state=random_state, n_jobs=n_jobs, device=device)
+
+
+def _check_loss(predictor: Predictor, problem: Problem) -> None:
     if problem.loss in predictor.losses:
         return
-    name = predictor_names([predictor])[0]
     if problem.loss == "scoring":
-        raise ValueError(f"scoring is for scikit-learn estimators, and {name} is none: use loss instead.")
+        raise ValueError(f"scoring is for scikit-learn estimators, and {predictor.name} is none: use loss instead.")
     known = ", ".join(sorted(predictor.losses - {"scoring"}))
-    raise ValueError(f"loss={problem.loss!r} can't be scored by {name}: use one of {known}.")
+    raise ValueError(f"loss={problem.loss!r} can't be scored by {predictor.name}: use one of {known}.")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,7 +22,7 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.losses import LOSSES
 from ngp.data.problem import Problem
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
 from ngp.predictors.linear import LinearModel, closed_form, linear_losses
 
 __all__ = ["EstimatorPredictor"]
@@ -36,11 +36,11 @@ CHUNKS_PER_JOB = 8
 Warned = dict[tuple[str, type[Warning]], tuple[str, type[Warning], str, int]]
 
 
-class EstimatorPredictor(BaseEstimator):  # type: ignore[misc]
+class EstimatorPredictor(Predictor, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn classifier or regressor, pipelines included, as the predictor of a pursuit.
 
     A clone is fitted for every candidate and split; the estimator itself stays as it is. Clones get the columns in
-    double precision, whatever the pursuit's ``dtype``, and the targets as the user gave them. Classes are judged by
+    double precision, and the targets as the user gave them. Classes are judged by
     ``predict_proba`` where the estimator has it, otherwise by the predicted class.
 
     Every ``random_state`` that is None, also in the steps of a pipeline, is set to a number that depends on the
@@ -54,18 +54,18 @@ class EstimatorPredictor(BaseEstimator):  # type: ignore[misc]
     step of the pursuit; messages that differ only in their numbers count as the same.
     """
 
-    losses: ClassVar[frozenset[str]] = frozenset({*LOSSES, "scoring"})
+    losses = frozenset({*LOSSES, "scoring"})
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         """What the estimator is called in the records of a pursuit."""
         return type(self.estimator).__name__
 
     @property
-    def classification_loss(self) -> str:
+    def classification_loss(self) -> str:  # type: ignore[override]
         """The squared error of probabilities; where there are none, the hinge loss, twice the share of errors.
 
         A mean of coded targets, the constant prediction, has a lower squared error than fair classes without
@@ -79,12 +79,9 @@ class EstimatorPredictor(BaseEstimator):  # type: ignore[misc]
         *,
         random_state: int,
         n_jobs: int | None = None,
-        dtype: str = "float32",
         device: str = "auto",
     ) -> EstimatorScorer:
         """Prepare for one problem."""
-        if device not in ("auto", "cpu"):
-            raise ValueError(f"device={device!r} can't run {self.name}: use device='cpu' or 'auto'.")
         if problem.classes is None and is_classifier(self.estimator):
             raise ValueError(
                 f"predictor={self.name} is a classifier, and y holds quantities: "
@@ -123,7 +120,7 @@ def _with_seeds(estimator: Any, seed: int) -> Any:
 
 
 @dataclass(frozen=True)
-class EstimatorScorer:
+class EstimatorScorer(Scorer):
     """An `EstimatorPredictor` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     trainer: Trainer

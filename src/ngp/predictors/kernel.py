@@ -22,7 +22,7 @@ from ngp.kernels.devices import resolve_device
 from ngp.kernels.kernel_functions import KernelName, KernelTask
 from ngp.kernels.kernel_ridge import score_chunk, train_kernel
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
 from ngp.predictors.kernel_predictor import KernelPredictor
 from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
@@ -46,7 +46,7 @@ MEDIAN_PAIRS, MEDIAN_COLUMNS, LEAST_DISTANCE = 2000, 200, 0.2
 PAIR_STREAM = 0x50616972
 
 
-class Kernel(BaseEstimator):  # type: ignore[misc]
+class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
     """Kernel ridge regression: smooth functions of the selected columns, without any random parts.
 
     The squared distances of the selected columns are kept, so that a candidate only adds its own; one factorisation
@@ -72,9 +72,8 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         Number of rows at which functions are centred (Nyström's approximation). Where there are no more rows than
         landmarks, or with None, functions are centred at all rows, and a candidate takes about as many operations as
         the cube of their number. ``"auto"`` uses 300 landmarks where there are more than 1000 rows.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where candidates are scored. ``"auto"`` leaves it to the selector; if that says the same, a CUDA device is
-        used where torch finds one. The CPU needs no torch.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the scoring.
 
     Notes
     -----
@@ -95,16 +94,16 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
     array([1, 0])
     """
 
-    losses: ClassVar[frozenset[str]] = frozenset({"squared_error", "cross_entropy", "hinge"})
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions({"rbf", "arc-cosine"})],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
         "ridge": [Interval(Real, 0, None, closed="neither")],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
-        "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
+        "dtype": [StrOptions({"float32", "float64"})],
     }
+
+    uses_gpu = True
 
     def __init__(
         self,
@@ -114,14 +113,14 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         ridge: float = 0.1,
         clip: float | None = 4.0,
         landmarks: int | Literal["auto"] | None = "auto",
-        device: str = "auto",
+        dtype: str = "float32",
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.ridge = ridge
         self.clip = clip
         self.landmarks = landmarks
-        self.device = device
+        self.dtype = dtype
 
     def bind(
         self,
@@ -129,17 +128,15 @@ class Kernel(BaseEstimator):  # type: ignore[misc]
         *,
         random_state: int,
         n_jobs: int | None = None,
-        dtype: str = "float32",
         device: str = "auto",
     ) -> KernelScorer:
         """Prepare for one problem."""
         self._validate_params()
-        asked = device if self.device == "auto" else self.device
-        found = resolve_device(self.device, device, dtype=dtype)
+        found = resolve_device(device, self.dtype)
         # By itself only CUDA is chosen: torch's linear algebra for Apple's GPUs is young.
-        if found == "cpu" or (found == "mps" and asked == "auto"):
-            return KernelScorer(self, problem, random_state, n_jobs, NumpyAlgebra(dtype))
-        return KernelScorer(self, problem, random_state, n_jobs, TorchAlgebra(found, dtype))
+        if found == "cpu" or (found == "mps" and device == "auto"):
+            return KernelScorer(self, problem, random_state, n_jobs, NumpyAlgebra(self.dtype))
+        return KernelScorer(self, problem, random_state, n_jobs, TorchAlgebra(found, self.dtype))
 
 
 @dataclass(frozen=True)
@@ -163,7 +160,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class KernelScorer:
+class KernelScorer(Scorer):
     """A `Kernel` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     config: Kernel

@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.data.losses import LOSSES
 from ngp.data.problem import Problem
 from ngp.kernels.devices import require_torch, resolve_device
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.perceptron import is_compiled, pack_parameters, train_perceptron
+from ngp.predictors.base import Predictor
 from ngp.predictors.networks import NetworkScorer, Run
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 
@@ -35,7 +35,7 @@ __all__ = ["MLP"]
 MOST_INPUTS, MOST_UNITS = 10, 50
 
 
-class MLP(BaseEstimator):  # type: ignore[misc]
+class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
     """A multilayer perceptron, trained by Adam.
 
     All candidates of a step begin with the same weights and see the same batches. The learning rate falls to zero
@@ -67,8 +67,8 @@ class MLP(BaseEstimator):  # type: ignore[misc]
     refit_epochs : int or "auto", default="auto"
         Epochs of the final network; ``"auto"`` takes `epochs` or three times as many, whichever does better on the
         folds.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-        Where to train; ``"auto"`` leaves it to the selector.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the training.
 
     Examples
     --------
@@ -91,10 +91,10 @@ class MLP(BaseEstimator):  # type: ignore[misc]
         "warm_start": ["boolean"],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
         "refit_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
+        "dtype": [StrOptions({"float32", "float64"})],
     }
-    losses = frozenset(LOSSES)
     classification_loss = "cross_entropy"
+    uses_gpu = True
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class MLP(BaseEstimator):  # type: ignore[misc]
         warm_start: bool = False,
         clip: float | None = 4.0,
         refit_epochs: int | Literal["auto"] = "auto",
-        device: str = "auto",
+        dtype: str = "float32",
     ) -> None:
         self.n_units = n_units
         self.n_layers = n_layers
@@ -121,7 +121,7 @@ class MLP(BaseEstimator):  # type: ignore[misc]
         self.warm_start = warm_start
         self.clip = clip
         self.refit_epochs = refit_epochs
-        self.device = device
+        self.dtype = dtype
 
     def bind(
         self,
@@ -129,14 +129,13 @@ class MLP(BaseEstimator):  # type: ignore[misc]
         *,
         random_state: int,
         n_jobs: int | None = None,
-        dtype: str = "float32",
         device: str = "auto",
     ) -> MLPScorer:
         """Prepare for one problem."""
         self._validate_params()
         require_torch("predictor='mlp'")
-        device = resolve_device(self.device, device, dtype=dtype)
-        return MLPScorer(self, problem, random_state, n_jobs, dtype, device)
+        device = resolve_device(device, self.dtype)
+        return MLPScorer(self, problem, random_state, n_jobs, device)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ import numpy as np
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.base import ColumnSets, Losses, Scorer
 from ngp.predictors.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -55,15 +55,19 @@ class Run:
 
 
 @dataclass(frozen=True)
-class NetworkScorer(ABC):
+class NetworkScorer(Scorer):
     """A torch network bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     config: Any
     problem: Problem
     seed: int
     n_jobs: int | None
-    dtype: str
     device: str
+
+    @property
+    def dtype(self) -> str:
+        """Precision of the networks."""
+        return str(self.config.dtype)
 
     @abstractmethod
     def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:

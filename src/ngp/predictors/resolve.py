@@ -45,9 +45,10 @@ def _resolve_one(given: Any) -> Predictor:
         if given not in PREDICTORS:
             raise ValueError(f"predictor={given!r} is unknown: use one of {', '.join(PREDICTORS)}.")
         return PREDICTORS[given]()
+    if isinstance(given, Predictor):
+        return given
     if hasattr(given, "bind"):
-        predictor: Predictor = given
-        return predictor
+        raise TypeError(f"predictor={given!r} is no ngp.predictors.Predictor: let its class inherit from that.")
     if hasattr(given, "fit") and hasattr(given, "predict"):
         return EstimatorPredictor(given)
     if hasattr(given, "forward"):

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ngp.data.problem import Problem
 from ngp.kernels.devices import resolve_device
 from ngp.kernels.parallel import on_cluster
+from ngp.predictors.base import Predictor
 from ngp.predictors.ssfn_cluster import SSFNClusterScorer
 from ngp.predictors.ssfn_gpu import SSFNGpuScorer
 from ngp.predictors.ssfn_scorer import SSFNScorer
@@ -23,7 +24,7 @@ __all__ = ["SSFN"]
 GPU_FROM_OPERATIONS = 1e11
 
 
-class SSFN(BaseEstimator):  # type: ignore[misc]
+class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
     """One-layer self size-estimating feed-forward network, the predictor of the paper's experiments.
 
     Random ReLU units and the sign-split linear prediction feed a linear output layer that is solved for exactly, so
@@ -63,11 +64,8 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         judged on the splits of the pursuit, ten of them where there are more; more than ten folds, as of leave-one-out,
         are first put together to five, at random. Wider layers have fewer draws, so that the number of units stays
         the same until one layer is left.
-    device : {"auto", "cpu", "cuda"}, default="auto"
-        Where candidates are scored. ``"auto"`` leaves it to the selector; if that says the same, a CUDA device is used
-        where there is one and torch is installed, and a step takes long enough. Losses differ by rounding. A norm
-        bound, no ridge or fresh weights for each candidate need a CPU. On a Dask or Ray cluster, ``"cuda"`` is the
-        GPU that each worker sees, and ``"auto"`` is the CPU.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the scoring.
 
     Examples
     --------
@@ -78,8 +76,6 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
     >>> selector.order_
     array([1, 0])
     """
-
-    losses: ClassVar[frozenset[str]] = frozenset({"squared_error", "cross_entropy", "hinge"})
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_units": [Interval(Integral, 1, None, closed="left")],
@@ -94,8 +90,10 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         "redraw": ["boolean"],
         "distribution": [StrOptions({"normal", "uniform"})],
         "refit_units": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "device": [StrOptions({"auto", "cpu", "cuda"})],
+        "dtype": [StrOptions({"float32", "float64"})],
     }
+
+    uses_gpu = True
 
     def __init__(
         self,
@@ -112,7 +110,7 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         redraw: bool = False,
         distribution: Literal["normal", "uniform"] = "normal",
         refit_units: int | Literal["auto"] = "auto",
-        device: Literal["auto", "cpu", "cuda"] = "auto",
+        dtype: str = "float32",
     ) -> None:
         self.n_units = n_units
         self.n_draws = n_draws
@@ -126,7 +124,7 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         self.redraw = redraw
         self.distribution = distribution
         self.refit_units = refit_units
-        self.device = device
+        self.dtype = dtype
 
     @classmethod
     def published(cls) -> SSFN:
@@ -161,19 +159,17 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
         *,
         random_state: int,
         n_jobs: int | None = None,
-        dtype: str = "float32",
         device: str = "auto",
     ) -> SSFNScorer:
         """Prepare for one problem."""
         self._validate_params()
         kind = SSFNScorer
-        if self._device(problem, device, dtype) == "cuda":
+        if self._device(problem, device) == "cuda":
             kind = SSFNClusterScorer if on_cluster() else SSFNGpuScorer
-        return kind(self, problem, random_state, n_jobs, np.dtype(dtype))
+        return kind(self, problem, random_state, n_jobs, np.dtype(self.dtype))
 
-    def _device(self, problem: Problem, common: str, dtype: str) -> str:
+    def _device(self, problem: Problem, asked: str) -> str:
         """Where to score: a GPU where one is asked for, or where it can and pays."""
-        asked = common if self.device == "auto" else self.device
         able = self.ridge > 0 and self.norm_bound is None and not self.redraw
         if asked == "mps" or (asked == "cuda" and not able):
             kind = "an SSFN" if able else "an SSFN with a norm bound, without a ridge or with redraw=True"
@@ -185,4 +181,4 @@ class SSFN(BaseEstimator):  # type: ignore[misc]
             operations = 2.0 * problem.groups.n_groups * self.n_draws * rows * self.n_units**2
             if not able or operations < GPU_FROM_OPERATIONS:
                 return "cpu"
-        return "cuda" if resolve_device(asked, dtype=dtype) == "cuda" else "cpu"
+        return "cuda" if resolve_device(asked, self.dtype) == "cuda" else "cpu"

@@ -48,5 +48,5 @@ def _worker_losses(
     problem: Problem, recipe: Recipe[SSFNGpuScorer], selected: IntArray, candidates: ColumnSets
 ) -> FloatArray:
     scorer = recipe.make(problem)
-    resolve_device(scorer.gpu, dtype=scorer.dtype.name)  # says so where the worker sees no GPU
+    resolve_device(scorer.gpu, scorer.dtype.name)  # says so where the worker sees no GPU
     return scorer.add_losses(selected, candidates).parts

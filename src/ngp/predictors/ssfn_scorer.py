@@ -19,7 +19,7 @@ from ngp.greedy.calibration import clock
 from ngp.kernels.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
 from ngp.kernels.scoring import LinearFit
-from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.base import ColumnSets, Losses, Scorer
 from ngp.predictors.recipe import Recipe
 from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.predictors.ssfn_blocks import RoundTask, RowBlock, linear_fit, row_blocks
@@ -59,7 +59,7 @@ REFIT_LAYER = 2**63
 
 
 @dataclass(frozen=True)
-class SSFNScorer:
+class SSFNScorer(Scorer):
     """An `SSFN` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     config: SSFN

@@ -68,7 +68,7 @@ def _loss_in_words(selector: Any, predictor: Any) -> str:
         return str(selector.loss)
     if selector.task_ == "regression":
         return "squared_error"
-    return str(getattr(predictor, "classification_loss", "squared_error"))
+    return str(predictor.classification_loss)
 
 
 def _rows_in_words(cv: Any) -> dict[str, str]:
