@@ -1,9 +1,8 @@
 """Hand-written kernels beside the plain torch operations that would replace them: python -m benchmarks.triton.
 
-One step of a pursuit at several sizes, by each path in turn. SSFN on a GPU: the Triton kernels and plain operations,
-each with and without CUDA graphs. MLP: the Triton kernel (the C kernel with ``--device cpu``) and stacked networks.
-`ratio` is the time of the fastest plain path over the time of the fastest path with kernels of our own; `first_s` is
-the first call, which compiles and loads.
+One step of a pursuit at several sizes, by each path in turn. SSFN on a GPU: the Triton kernels and plain operations.
+MLP: the Triton kernel (the C kernel with ``--device cpu``) and stacked networks. `ratio` is the time of the plain path
+over that of our own kernel; `first_s` is the first call, which compiles and loads.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from benchmarks.common import machine_facts, print_facts, save_json, side_by_side
 from ngp.data.groups import make_groups
@@ -40,7 +38,6 @@ class Size(NamedTuple):
     columns: int
     classes: int = 0  # of a classification
     cv: Any = 5
-    graphs: bool = False  # whether a step is small enough for a CUDA graph
 
 
 def ssfn(n_draws: int, *size: int, **settings: Any) -> Size:
@@ -48,10 +45,10 @@ def ssfn(n_draws: int, *size: int, **settings: Any) -> Size:
 
 
 SIZES = {
-    "SSFN, J=300, P=500, 1 layer": ssfn(1, 300, 500, graphs=True),
-    "SSFN, J=300, P=500, 8 layers": ssfn(8, 300, 500, graphs=True),
-    "SSFN, J=1000, P=784, Q=10, 1 layer": ssfn(1, 1000, 784, 10, graphs=True),
-    "SSFN, J=1000, P=784, Q=10, 8 layers": ssfn(8, 1000, 784, 10, graphs=True),
+    "SSFN, J=300, P=500, 1 layer": ssfn(1, 300, 500),
+    "SSFN, J=300, P=500, 8 layers": ssfn(8, 300, 500),
+    "SSFN, J=1000, P=784, Q=10, 1 layer": ssfn(1, 1000, 784, 10),
+    "SSFN, J=1000, P=784, Q=10, 8 layers": ssfn(8, 1000, 784, 10),
     "SSFN, J=5000, P=500, 1 layer": ssfn(1, 5000, 500),
     "SSFN, J=5000, P=500, 8 layers": ssfn(8, 5000, 500),
     "SSFN, J=60000, P=784, Q=10, 1 layer": ssfn(1, 60_000, 784, 10, cv=0.2),
@@ -62,24 +59,9 @@ SIZES = {
     "MLP, J=300, P=500, Q=10, 100 units": Size(MLP(n_units=100), 300, 500, 10),
 }
 TINY = {
-    "SSFN, J=60, P=20, 2 layers": ssfn(2, 60, 20, graphs=True),
+    "SSFN, J=60, P=20, 2 layers": ssfn(2, 60, 20),
     "MLP, J=300, P=200, 100 units": Size(MLP(n_units=100), 300, 200),
 }
-
-
-class UnwaitingStack(LayerStack):
-    """Plain operations that never wait for the device, so that they can be recorded as a CUDA graph."""
-
-    never_waits = True
-
-    def _solved(self, matrix: Tensor, right: Tensor) -> Tensor:
-        penalised = torch.ones(matrix.shape[-1], dtype=self.dtype, device=matrix.device)
-        penalised[self.random.shape[2]] = 0
-        matrix.diagonal(dim1=-2, dim2=-1).add_(self.penalties.ridge * penalised)
-        factor, info = torch.linalg.cholesky_ex(matrix)
-        forward = torch.linalg.solve_triangular(factor, right, upper=False)
-        solution = torch.linalg.solve_triangular(factor.mT, forward, upper=True)
-        return torch.where(info[..., None, None] > 0, torch.nan, solution)
 
 
 def problem_of(size: Size) -> Problem:
@@ -92,18 +74,13 @@ def problem_of(size: Size) -> Problem:
     return make_problem(X, y, groups=make_groups(None, size.columns), cv=size.cv, loss=loss)
 
 
-def ssfn_paths(size: Size, device: str) -> dict[str, dict[str, Any]]:
+def ssfn_paths(device: str) -> dict[str, dict[str, Any]]:
     """Methods of the scorer that force each path."""
-    no_graph = {"_is_small": lambda *_: False}
-    paths = {"torch": {"_stack_class": lambda *_: LayerStack} | no_graph}
-    if size.graphs:
-        paths["torch, CUDA graph"] = {"_stack_class": lambda *_: UnwaitingStack}
+    paths = {"torch": {"_stack_class": lambda *_: LayerStack}}
     if device == "cuda":
         from ngp.kernels.scoring_fused import FusedStack
 
-        paths["Triton"] = {"_stack_class": lambda *_: FusedStack} | no_graph
-        if size.graphs:
-            paths["Triton, CUDA graph"] = {"_stack_class": lambda *_: FusedStack}
+        paths["Triton"] = {"_stack_class": lambda *_: FusedStack}
     return paths
 
 
@@ -134,29 +111,26 @@ def measure(size: Size, device: str) -> dict[str, Any]:
     if isinstance(size.predictor, MLP):
         paths: dict[str, dict[str, Any]] = {"torch": {"estimates": NetworkScorer.estimates}, kernel: {}}
     else:
-        paths = ssfn_paths(size, device)
+        paths = ssfn_paths(device)
     steps = {name: step_of(size, problem, device, methods) for name, methods in paths.items()}
     first, losses, warm = {}, {}, {}
     for name, step in steps.items():
         start = perf_counter()
         losses[name] = step()
         first[name] = perf_counter() - start
-        step()  # records a graph
         start = perf_counter()
         step()
         warm[name] = perf_counter() - start
     repetitions = int(np.clip(SECONDS / max(warm.values()), 2, MOST_REPETITIONS))
     seconds = side_by_side(steps, repetitions)
     best = {name: min(each) for name, each in seconds.items()}
-    plain = [value for name, value in best.items() if name.startswith("torch")]
-    ours = [value for name, value in best.items() if not name.startswith("torch")]
     return {
         "seconds": best,
         "median_s": {name: float(np.median(each)) for name, each in seconds.items()},
         "first_s": first,
         "repetitions": repetitions,
         "largest_difference": max(float(np.abs(each / losses["torch"] - 1).max()) for each in losses.values()),
-        "ratio": min(plain) / min(ours) if ours else None,
+        "ratio": best["torch"] / best[kernel] if kernel in best else None,
     }
 
 

@@ -50,7 +50,8 @@ SSFN_SETTINGS: dict[str, dict[str, Any]] = {
     "ridges": {"ridge": 0.05, "linear_ridge": 20.0},
     "one wide draw": {"n_units": 37, "n_draws": 1},
     "own weights for each candidate": {"redraw": True},
-    "published": {**SSFN.published().get_params(), "n_units": 20},
+    "published": {name: value for name, value in SSFN.published().get_params().items() if name != "dtype"}
+    | {"n_units": 20},
 }
 
 

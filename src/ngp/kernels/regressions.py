@@ -49,7 +49,7 @@ class FoldRegressions:
         weights: Tensor,
         segments: IntArray,
         *,
-        ridge: float | Tensor,
+        ridge: float,
         centred: bool,
     ) -> None:
         self.selected, self.targets, self.weights, self.segments = selected, targets, weights, segments
@@ -111,17 +111,17 @@ class FoldRegressions:
         return moments - self._weight[:, None, None, None] * means[..., :, None] * means[..., None, :]
 
 
-def _inverted(normal: Tensor, ridge: float | Tensor) -> Tensor:
+def _inverted(normal: Tensor, ridge: float) -> Tensor:
     """Inverses of moments (K, k, k) with a ridge, or what comes next to them where there is none."""
-    waits = not isinstance(ridge, Tensor)
-    if waits and ridge == 0:  # columns may repeat each other
+    if ridge == 0:  # columns may repeat each other
         return _nearly_inverted(normal)
     one = torch.eye(normal.shape[-1], dtype=normal.dtype, device=normal.device)
     factor, failed = torch.linalg.cholesky_ex(normal + ridge * one)
-    if waits and bool(failed.any()):  # a ridge as small as rounding
+    if bool(failed.any()):  # a ridge as small as rounding
         return _nearly_inverted(normal + ridge * one)
     half = torch.linalg.solve_triangular(factor, one.expand_as(normal), upper=False)
-    return torch.where(failed[:, None, None] > 0, torch.nan, half.mT @ half)
+    inverse: Tensor = half.mT @ half
+    return inverse
 
 
 def _nearly_inverted(matrix: Tensor) -> Tensor:

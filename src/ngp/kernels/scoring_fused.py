@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -95,8 +95,6 @@ def _cut(parts: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 class FusedStack(LayerStack):
     """What the candidates of one step share in one round, on a CUDA device; layers are in single precision."""
 
-    never_waits: ClassVar[bool] = True
-
     @cached_property
     def _bases(self) -> Tensor:
         """Pre-activations from the selected columns, (D, 1 or 2, H, J): for candidates, and for the selection alone."""
@@ -130,15 +128,7 @@ class FusedStack(LayerStack):
 
     def predictions(self, columns: Tensor) -> Tensor:
         """Out-of-fold predictions of candidates."""
-        judged = self.attempts(columns)
-        failed = judged[:, 0, 0].isnan()
-        if bool(failed.any()):  # rounding made a system indefinite: the plain way finds a larger ridge
-            judged[failed] = self._plainly(columns, failed)
-        return judged
-
-    def attempts(self, columns: Tensor) -> Tensor:
-        """Predictions, NaN where rounding made a system indefinite; nothing waits for the device."""
-        n_added, n_judged = len(columns), int(self.segments[-1] - self.segments[1])
+        given, n_added, n_judged = columns, len(columns), int(self.segments[-1] - self.segments[1])
         if self.alone is not None:
             columns = torch.nn.functional.pad(columns, (0, 0, 0, 0, 0, 1))
         tail = self._linear_tail(columns)
@@ -147,7 +137,9 @@ class FusedStack(LayerStack):
         narrow = columns.float()
         for draw in range(len(self.random)):
             failed |= self._add_draw(narrow, n_added, tail, draw, judged)
-        return judged.masked_fill_(failed[:, None, None], torch.nan)
+        if bool(failed.any()):  # rounding made a system indefinite: the plain way finds a larger ridge
+            judged[failed] = self._plainly(given, failed)
+        return judged
 
     def _plainly(self, columns: Tensor, chosen: Tensor) -> Tensor:
         """Predictions of some candidates, given by a mask, by plain operations."""

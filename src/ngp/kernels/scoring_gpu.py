@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -41,7 +40,6 @@ class LayerStack:
     dtype: torch.dtype  # precision of the layers
     weighted: bool = True  # whether weights tell samples apart
     alone: LayerStack | None = None  # the selection as it is, without new columns, to be scored beside the candidates
-    never_waits: ClassVar[bool] = False  # for the device, in `attempts`
 
     @property
     def targets(self) -> Tensor:
@@ -102,10 +100,6 @@ class LayerStack:
                 total[..., samples] += solution[:, own.stop :].mT @ own_linear[..., samples]
         judged = total[..., int(self.segments[1]) :] / len(self.random)
         return judged if self.alone is None else torch.cat([judged, self.alone.predictions(nothing)])
-
-    def attempts(self, columns: Tensor) -> Tensor:
-        """Predictions as `predictions` gives them, but NaN where that would have to wait for the device."""
-        return self.predictions(columns)
 
     def _linear_units(self, columns: Tensor) -> tuple[Tensor, Tensor]:
         """relu(Y) and relu(-Y) of the linear predictions Y."""

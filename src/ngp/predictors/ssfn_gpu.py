@@ -19,7 +19,6 @@ from ngp.predictors.ssfn_scorer import SSFNScorer
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ngp.kernels.recording import Recorder
     from ngp.kernels.regressions import FoldRegressions
     from ngp.kernels.scoring_gpu import LayerStack
 
@@ -30,10 +29,8 @@ COLUMNS_SHARE = 0.3
 CHUNK_SHARE = 0.5
 # Numbers that are moved to the GPU at a time.
 MOVED_NUMBERS = 2**24
-# Steps that take no more than this are recorded; asking how much is free would take as long as such a step.
+# Steps that take no more than this are done at once; asking how much is free would take as long as such a step.
 SMALL_MEMORY = 2**30
-# Numbers of columns and of candidates are rounded up to multiples of this, for steps to share a recording.
-SHARED_SIZE = 64
 # What counts as free where torch runs on the CPU.
 CPU_MEMORY = 2**28
 
@@ -64,10 +61,6 @@ class SSFNGpuScorer(SSFNScorer):
             (last, _), (members, columns), *others = sizes
             sizes = [(np.append(members, last), columns), *others]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
-        if alone and len(sizes) == 1 and self._is_small(*columns.shape):
-            parts[sizes[0][0]] = losses = self._recorded_losses(selected, columns)
-            if not np.isnan(losses).any():
-                return Losses(parts, self.problem.part_weights)
         n_slots = len(selected) + int(candidates.sizes.max(initial=0))
         weights, biases = (self._tensor(each) for each in self._layers(len(selected), n_slots))
         ridge = self.penalties(len(selected)).linear_ridge
@@ -121,52 +114,6 @@ class SSFNGpuScorer(SSFNScorer):
             for round_, each in rounds
         )
 
-    def _is_small(self, n_candidates: int, n_new: int) -> bool:
-        """Whether a step is recorded: it is done at once, and can do without waiting for the device."""
-        if self._resident is None or self.problem.loss != "squared_error" or self.config.linear_ridge == 0:
-            return False
-        able = self.gpu == "cpu" or all(self._stack_class(round_.n_folds).never_waits for round_ in self.problem.rounds)
-        return able and n_candidates * self._candidate_bytes(n_new) <= SMALL_MEMORY
-
-    def _recorded_losses(self, selected: IntArray, candidates: IntArray) -> FloatArray:
-        """Losses of candidates (n, m), then of the selection as it is; NaN where the device must be waited for.
-
-        Selection and candidates are filled up with a column of zeros, whose weights are zero.
-        """
-        import torch
-
-        k, (n, m), nothing = len(selected), candidates.shape, self.problem.n_columns
-        names = np.full(_rounded_up(k), nothing), np.full((_rounded_up(n), m), nothing)
-        names[0][:k], names[1][:n] = selected, candidates
-        weights, biases = self._layers(k, k + m)
-        layers = np.zeros((len(weights), len(names[0]) + m + 1, weights.shape[2]))
-        layers[:, :k], layers[:, -m - 1 : -1], layers[:, -1] = weights[:, :k], weights[:, k:], biases
-        scalars = self.penalties(k).linear_ridge, self._weight_divisor(k + m), self._weight_divisor(k)
-        arguments = (torch.from_numpy(each) for each in (*names, layers, np.array(scalars)))
-        losses = self._recorder(self._step_losses, *arguments)
-        self._draw_ahead(k + m, k + 2 * m)  # while the device is at work
-        found: FloatArray = losses.cpu().numpy() * self.target_scales[1] ** 2
-        return np.concatenate([found[:n], found[-1:]])
-
-    @cached_property
-    def _recorder(self) -> Recorder:
-        from ngp.kernels.recording import Recorder
-
-        return Recorder(self.gpu)
-
-    def _step_losses(self, selected: Tensor, candidates: Tensor, layers: Tensor, scalars: Tensor) -> Tensor:
-        """Losses (n + 1, n_parts) of scaled targets, all on the device."""
-        import torch
-
-        weights, biases, n_selected = layers[:, :-1], layers[:, -1], len(selected)
-        parts = []
-        for number, columns in enumerate(self._resident or []):
-            regressions = self._regressions(number, columns[selected], scalars[0])
-            alone = self._stack(number, regressions, weights[:, :n_selected] / scalars[2], biases)
-            stack = replace(self._stack(number, regressions, weights / scalars[1], biases), alone=alone)
-            parts.append(self._squared_errors(number, stack.attempts(columns[candidates])))
-        return torch.cat(parts, dim=1)
-
     def _tensor(self, values: AnyArray) -> Tensor:
         import torch
 
@@ -198,19 +145,19 @@ class SSFNGpuScorer(SSFNScorer):
 
     @cached_property
     def _resident(self) -> list[Tensor] | None:
-        """All columns for each round and one of zeros, samples last and in its order, if there is memory for them."""
-        n_bytes = 8 * sum(len(round_.rows) for round_ in self.problem.rounds) * (self.problem.n_columns + 1)
+        """All columns for each round, samples last and in its order, if there is memory for them."""
+        n_bytes = 8 * sum(len(round_.rows) for round_ in self.problem.rounds) * self.problem.n_columns
         if n_bytes > self._free_memory(COLUMNS_SHARE):
             return None
         columns = self._all_columns()
         return [columns[:, each.rows] for each in self._rounds]
 
     def _all_columns(self) -> Tensor:
-        """All columns, scaled as `inputs` does, and one of zeros; a plain array is scaled on the device."""
+        """All columns, scaled as `inputs` does; a plain array is scaled on the device."""
         import torch
 
         X, config, n_rows, n_columns = self.problem.X, self.config, self.problem.n_samples, self.problem.n_columns
-        columns = torch.zeros(n_columns + 1, n_rows, dtype=torch.float64, device=self.gpu)
+        columns = torch.empty(n_columns, n_rows, dtype=torch.float64, device=self.gpu)
         length = max(1, MOVED_NUMBERS // n_rows)  # the GPU may have more memory than its host
         plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64) and X.dtype.isnative
         for start in range(0, n_columns, length):
@@ -222,7 +169,7 @@ class SSFNGpuScorer(SSFNScorer):
         if plain and config.standardize:
             mean, scale = (self._tensor(each)[:, None] for each in self.problem.column_scales)
             bound = np.inf if config.clip is None else config.clip
-            columns[:-1].sub_(mean).div_(scale).clamp_(-bound, bound)
+            columns.sub_(mean).div_(scale).clamp_(-bound, bound)
         return columns
 
     def _columns(self, columns: IntArray, number: int) -> Tensor:
@@ -231,7 +178,7 @@ class SSFNGpuScorer(SSFNScorer):
             return self._tensor(self.inputs(columns, self.problem.rounds[number].rows))
         return self._resident[number][self._tensor(columns.astype(np.int64))]
 
-    def _regressions(self, number: int, selected: Tensor, ridge: float | Tensor) -> FoldRegressions:
+    def _regressions(self, number: int, selected: Tensor, ridge: float) -> FoldRegressions:
         """The linear parts' regressions on the selected columns (k, J), in one round."""
         from ngp.kernels.regressions import FoldRegressions
 
@@ -240,24 +187,10 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _layers(self, n_selected: int, n_slots: int) -> tuple[FloatArray, FloatArray]:
         """Random weights of so many slots, (D, n_slots, H), not yet scaled, and biases, (D, H)."""
-        drawn = self._drawn.pop(n_selected, None)
-        if drawn is None or drawn[0].shape[1] != n_slots:
-            config, numbers = self.config, [(draw, n_selected, 0) for draw in range(self.config.n_draws)]
-            weights = [draw_weights(self.seed, each, n_slots, config.n_units, config.distribution) for each in numbers]
-            biases = [self.layer(each, 0, config.n_units)[1] for each in numbers]
-            drawn = np.array(weights), np.array(biases)
-        return drawn
-
-    @cached_property
-    def _drawn(self) -> dict[int, tuple[FloatArray, FloatArray]]:
-        """Layers that were drawn ahead, by the size of the selection."""
-        return {}
-
-    def _draw_ahead(self, n_selected: int, n_slots: int) -> None:
-        """Draw the numbers that the next step is likely to need."""
-        layers = self._layers(n_selected, n_slots)
-        self._drawn.clear()
-        self._drawn[n_selected] = layers
+        config, numbers = self.config, [(draw, n_selected, 0) for draw in range(self.config.n_draws)]
+        weights = [draw_weights(self.seed, each, n_slots, config.n_units, config.distribution) for each in numbers]
+        biases = [self.layer(each, 0, config.n_units)[1] for each in numbers]
+        return np.array(weights), np.array(biases)
 
     def _weight_divisor(self, n_slots: int) -> float:
         """What random weights are divided by, as in `layer`."""
@@ -288,18 +221,9 @@ class SSFNGpuScorer(SSFNScorer):
             round_, values = self.problem.rounds[number], predictions.mT.double().cpu().numpy() * scale + mean
             values = np.pad(values, ((0, 0), (int(round_.segments[1]), 0), (0, 0)))
             return round_.part_losses(self.problem.row_losses(values, round_.rows), self.problem.weights)
-        means: FloatArray = self._squared_errors(number, predictions).cpu().numpy()
-        return means * scale**2
-
-    def _squared_errors(self, number: int, predictions: Tensor) -> Tensor:
-        """Mean squared errors in the parts of a round, of scaled targets."""
         errors = predictions.double() - self._rounds[number].targets[:, -predictions.shape[2] :]
-        return errors.square_().mean(dim=1) @ self._rounds[number].shares
-
-
-def _rounded_up(n: int) -> int:
-    """A number of which there are few, though not less; never much more."""
-    return -(-n // SHARED_SIZE) * SHARED_SIZE if n > SHARED_SIZE else 1 << (n - 1).bit_length()
+        means: FloatArray = (errors.square_().mean(dim=1) @ self._rounds[number].shares).cpu().numpy()
+        return means * scale**2
 
 
 def _row_shares(round_: Round, weights: FloatArray) -> FloatArray:
