@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -121,23 +121,17 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         write_report(Result.of(self, X, y, target=target, held_out=held_out, image_shape=image_shape), path)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted selector to a file, without pickle (see `ngp.persistence.save`)."""
-        from ngp.persistence import save
+        """Write the fitted selector to a file, without pickle (see `ngp.io.save`)."""
+        from ngp.io import save
 
-        save(cast(Any, self), path, stacklevel=3)
+        save(cast(Any, self), path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a fitted selector from a file that `save` has written (see `ngp.persistence.load`)."""
-        from ngp.persistence import load
+        """Read a fitted selector from a file that `save` has written (see `ngp.io.load`)."""
+        from ngp.io import load
 
         return cast(Self, load(path))
-
-    def export_onnx(self, path: str | PathLike[str], *, dtype: Literal["float32", "float64"] = "float64") -> None:
-        """Write the predictor as an ONNX graph (see `ngp.persistence.export_onnx`)."""
-        from ngp.persistence import export_onnx
-
-        export_onnx(cast(Any, self), path, dtype=dtype)
 
     def plot_path(self, *, ax: Any = None) -> Any:
         """Plot the validation loss against the number of selected features (see `ngp.report.plot_path`)."""

@@ -1,12 +1,182 @@
-"""Files that are written whole or not at all, and tables of text."""
+"""Files: fitted selectors without pickle, whole files or none, and tables of text."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
+from io import BytesIO
+from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
-__all__ = ["markdown_table", "write_whole"]
+if TYPE_CHECKING:
+    from ngp.selector import NeuralGreedyPursuit
+
+__all__ = ["load", "markdown_table", "save", "write_whole"]
+
+FORMAT = "ngp-selector/1"
+
+
+def save(selector: NeuralGreedyPursuit, path: str | PathLike[str]) -> None:
+    """Write a fitted selector to a file, without pickle.
+
+    Parameters
+    ----------
+    selector : NeuralGreedyPursuit
+        A fitted selector. All that it holds must be of types that `load` trusts: functions are not, nor are estimators
+        of other packages than scikit-learn.
+    path : path
+        The file; its folder must exist.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
+    >>> save(selector, "ohm.ngp")
+    >>> bool((load("ohm.ngp").predict(X) == selector.predict(X)).all())
+    True
+    """
+    _require_skops()
+    from sklearn.utils.validation import check_is_fitted
+    from skops.io import dumps
+
+    from ngp.fitted import FittedSelector
+
+    if not isinstance(selector, FittedSelector):
+        raise TypeError(f"save takes a fitted selector, but got a {type(selector).__name__}.")
+    check_is_fitted(selector)
+    try:
+        content = dumps({"format": FORMAT, "selector": selector})
+    except Exception as error:  # of any kind: objects of users are taken apart
+        raise ValueError(f"This selector can't be saved, because skops can't take it apart ({error}).") from error
+    if refused := _untrusted(content):
+        raise ValueError(
+            f"This selector can't be saved, because it holds {', '.join(refused)}, which load doesn't trust: if it is "
+            "in a parameter, replace it by set_params; otherwise pickle the selector."
+        )
+    write_whole(Path(path), content)
+
+
+def load(path: str | PathLike[str]) -> NeuralGreedyPursuit:
+    """Read a fitted selector from a file that `save` has written.
+
+    No code of the file is run: it may only hold types of a fixed list, which hold data and nothing else. The trees and
+    neighbour searches of scikit-learn don't check their own numbers, though, so that a forged file can still crash
+    `predict`: load selectors with such estimators only from people you trust.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    NeuralGreedyPursuit
+        It predicts as the saved one does, and has the same path, order and parameters.
+    """
+    _require_skops()
+    from skops.io import loads
+
+    content = Path(path).read_bytes()
+    try:
+        with ZipFile(BytesIO(content)) as archive:
+            n_bytes = sum(member.file_size for member in archive.infolist())
+        is_bomb = n_bytes > len(content)  # `save` compresses nothing
+        refused = [] if is_bomb else _untrusted(content)
+        document = {} if is_bomb or refused else loads(content, trusted=_trusted())
+    except Exception as error:  # of any kind: zipfile, json, numpy and skops each have their own
+        raise ValueError(
+            f"{path} is no saved selector, or a damaged one: give a file that save has written."
+        ) from error
+    if is_bomb:
+        raise ValueError(f"{path} would unpack to {n_bytes:,} bytes, more than its size: save has not written it.")
+    if refused:
+        raise ValueError(
+            f"{path} holds {', '.join(refused)}, which this version of ngp doesn't trust: save the selector again."
+        )
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"{path} is no saved selector: give a file that save has written.")
+    selector: NeuralGreedyPursuit = document["selector"]
+    return selector
+
+
+def _untrusted(content: bytes) -> list[str]:
+    """Types in a file that `load` refuses."""
+    from skops.io import get_untrusted_types
+
+    return sorted(set(get_untrusted_types(data=content)) - set(_trusted()))
+
+
+def _trusted() -> list[str]:
+    """Types that a file may hold beside those that skops trusts by itself, such as arrays and most of scikit-learn.
+
+    One by one: a rule such as "all of sklearn" would let a file call whatever can be reached from there.
+    """
+    from ngp.data.encoding import ColumnEncoder
+    from ngp.data.groups import Groups, _NumberedNames
+    from ngp.greedy import stopping
+    from ngp.greedy.path import Step
+    from ngp.greedy.stability import Stability
+    from ngp.kernels.layers import Network
+    from ngp.kernels.self_sizing import Layer as GrownLayer
+    from ngp.kernels.self_sizing import Network as GrownNetwork
+    from ngp.predictors.cnn import CNN, ImageNetwork, SeenPixels
+    from ngp.predictors.constant import Constant
+    from ngp.predictors.estimator import EstimatorPredictor, FittedEstimator
+    from ngp.predictors.kernel import Kernel
+    from ngp.predictors.kernel_predictor import KernelPredictor
+    from ngp.predictors.mlp import MLP, Perceptron
+    from ngp.predictors.networks import NetworkPredictor
+    from ngp.predictors.scaling import ScaledColumns
+    from ngp.predictors.ssfn import SSFN
+    from ngp.predictors.ssfn_estimators import SSFNClassifier, SSFNRegressor
+    from ngp.predictors.ssfn_scorer import SSFNPredictor
+    from ngp.selector import NeuralGreedyPursuit
+
+    own: list[Any] = [
+        NeuralGreedyPursuit, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
+        SSFN, MLP, CNN, Kernel, EstimatorPredictor, SSFNClassifier, SSFNRegressor,
+        Constant, FittedEstimator, KernelPredictor, NetworkPredictor, SSFNPredictor,
+        GrownLayer, GrownNetwork, ImageNetwork, Network, Perceptron, ScaledColumns, SeenPixels,
+        *(getattr(stopping, name) for name in stopping.__all__),
+    ]  # fmt: skip
+    return [*(f"{each.__module__}.{each.__qualname__}" for each in own), *OTHER_TYPES]
+
+
+OTHER_TYPES = (
+    "builtins.range", "datetime.date", "datetime.datetime", "datetime.timedelta", "pandas.Interval",
+    "pathlib.PosixPath",
+    "sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    *(f"sklearn.gaussian_process.kernels.{name}" for name in (
+        "CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern", "Product",
+        "RBF", "RationalQuadratic", "Sum", "WhiteKernel",
+    )),
+    *(f"sklearn.metrics._dist_metrics.{name}Distance64" for name in (
+        "Chebyshev", "Euclidean", "Manhattan", "Minkowski",
+    )),
+    "sklearn.metrics._scorer._PassthroughScorer",
+    *(f"sklearn.model_selection._split.{name}" for name in (
+        "GroupKFold", "GroupShuffleSplit", "KFold", "LeaveOneGroupOut", "LeaveOneOut", "LeavePGroupsOut", "LeavePOut",
+        "PredefinedSplit", "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedGroupKFold",
+        "StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit",
+    )),
+    "sklearn.neighbors._ball_tree.BallTree", "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree", "sklearn.utils._bunch.Bunch",
+)  # fmt: skip
+
+
+def _require_skops() -> None:
+    if find_spec("skops") is None:
+        raise ImportError(
+            "Saving and loading selectors needs skops: install it with pip install 'neural-greedy-pursuit[skops]'."
+        )
 
 
 def write_whole(path: Path, content: bytes) -> None:

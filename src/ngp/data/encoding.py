@@ -53,12 +53,12 @@ class ColumnEncoder:
     n_features_in_: int  # number of original columns
     feature_names_: list[str] | None  # names of the original columns; None if X has none, or not only strings
     feature_groups_: tuple[IntArray, ...] | None  # for each original column the encoded columns it became
+    categories_: dict[int, list[Any]]  # of each category column, by its position, in the order of the encoded columns
 
     def fit(self, X: Any) -> ColumnEncoder:
         """Learn the names of the columns and the categories in them."""
         frame = _as_frame(X)
-        # For each category column, by position, the place of each category within the column's block.
-        self._places: dict[int, dict[Any, int]] = {}
+        self.categories_ = {}
         self.feature_groups_ = None
         if frame is None:
             self.n_features_in_ = _n_columns(X)
@@ -66,10 +66,10 @@ class ColumnEncoder:
             return self
         self.n_features_in_ = len(frame.columns)
         self.feature_names_ = _string_names(frame)
-        self._places = _find_categories(frame)
-        widths = [len(self._places[i]) if i in self._places else 1 for i in range(self.n_features_in_)]
+        self.categories_ = _find_categories(frame)
+        widths = [len(self.categories_[i]) if i in self.categories_ else 1 for i in range(self.n_features_in_)]
         self._ends = np.cumsum(widths, dtype=np.intp)
-        if self._places:
+        if self.categories_:
             self.feature_groups_ = tuple(np.split(np.arange(sum(widths)), self._ends[:-1]))
         return self
 
@@ -77,21 +77,22 @@ class ColumnEncoder:
         """Return the encoded columns."""
         frame = _as_frame(X)
         if frame is None:
-            if self._places:
+            if self.categories_:
                 raise ValueError(
                     f"X is a {type(X).__name__}, but fit saw a data frame with category columns: "
                     "pass a data frame with the same columns."
                 )
             return X
         self._check_same_columns(frame)
-        numbers = [i for i in range(len(frame.columns)) if i not in self._places]
+        numbers = [i for i in range(len(frame.columns)) if i not in self.categories_]
         block = _numbers(frame, numbers)
-        if not self._places:
+        if not self.categories_:
             return block
         encoded = np.zeros((len(frame), self._ends[-1]), dtype=block.dtype)
         encoded[:, self._ends[numbers] - 1] = block
-        _refuse_missing(frame, self._places)
-        for i, places in self._places.items():
+        _refuse_missing(frame, self.categories_)
+        for i, categories in self.categories_.items():
+            places = {category: place for place, category in enumerate(categories)}
             found = np.array([places.get(value, -1) for value in _column(frame, i).to_list()], dtype=np.intp)
             rows = np.flatnonzero(found >= 0)
             encoded[rows, self._ends[i] - len(places) + found[rows]] = 1
@@ -144,7 +145,7 @@ def _is_number(dtype: nw.dtypes.DType) -> bool:
     return dtype.is_numeric() or dtype == nw.Boolean
 
 
-def _find_categories(frame: Frame) -> dict[int, dict[Any, int]]:
+def _find_categories(frame: Frame) -> dict[int, list[Any]]:
     dtypes = frame.schema
     odd = [
         f"{name!r} ({type(dtype).__name__})"
@@ -158,14 +159,11 @@ def _find_categories(frame: Frame) -> dict[int, dict[Any, int]]:
         )
     positions = [i for i, dtype in enumerate(dtypes.values()) if not _is_number(dtype)]
     _refuse_missing(frame, positions)
-    return {i: _sorted_places(_column(frame, i).to_list()) for i in positions}
-
-
-def _sorted_places(values: list[Any]) -> dict[Any, int]:
-    # Sorted, because the order inside a polars Categorical depends on what else the process has read. The
-    # name of the type goes first, because pandas allows categories of several types, which don't compare.
-    ordered = sorted(set(values), key=lambda value: (type(value).__name__, value))
-    return {value: place for place, value in enumerate(ordered)}
+    # Sorted, because the order inside a polars Categorical depends on what else the process has read. The name of the
+    # type goes first, because pandas allows categories of several types, which don't compare.
+    return {
+        i: sorted(set(_column(frame, i).to_list()), key=lambda value: (type(value).__name__, value)) for i in positions
+    }
 
 
 def _refuse_missing(frame: Frame, positions: Iterable[int]) -> None:

@@ -160,21 +160,17 @@ class CNNScorer(NetworkScorer):
     config: CNN
     shape: tuple[int, int, int]
 
+    def architecture(self, n_columns: int) -> ImageNetwork:
+        """Make what makes a network, with weights of no meaning."""
+        rows, cols, channels = self.shape
+        return ImageNetwork(self.config.network, (channels, rows, cols), self.problem.n_outputs)
+
     def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:
         """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
-        from torch import nn
-
-        from ngp.kernels.convolutional import NETWORKS
         from ngp.kernels.stacks import seeded
 
-        rows, cols, channels = self.shape
-        make = self.config.network
         with seeded(self.number(n_selected, draw)):
-            network = NETWORKS[make] if isinstance(make, str) else make
-            module = network((channels, rows, cols), self.problem.n_outputs)
-        if not isinstance(module, nn.Module):
-            raise TypeError(f"network returned a {type(module).__name__}: it must return a torch.nn.Module.")
-        return module
+            return self.architecture(n_columns)()
 
     def check_network(self) -> None:
         """Refuse a network that doesn't return one row of outputs for each image."""
@@ -277,3 +273,24 @@ class SeenPixels:
         pixels[:, self.seen] = X[:, np.flatnonzero(self.seen)]
         pixels = pixels / self.scale
         return np.ascontiguousarray(pixels.reshape(-1, *self.shape).transpose(0, 3, 1, 2))
+
+
+@dataclass(frozen=True)
+class ImageNetwork:
+    """Makes networks by the name or the function that `CNN` was given."""
+
+    network: str | Callable[[tuple[int, int, int], int], nn.Module]
+    image: tuple[int, int, int]
+    n_outputs: int
+
+    def __call__(self) -> nn.Module:
+        """Make one, with weights from torch's global generator."""
+        from torch import nn
+
+        from ngp.kernels.convolutional import NETWORKS
+
+        make = NETWORKS[self.network] if isinstance(self.network, str) else self.network
+        module = make(self.image, self.n_outputs)
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"network returned a {type(module).__name__}: it must return a torch.nn.Module.")
+        return module

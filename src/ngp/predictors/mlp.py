@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -144,31 +145,30 @@ class MLPScorer(NetworkScorer):
 
     config: MLP
 
+    def architecture(self, n_columns: int) -> Perceptron:
+        """Make what makes a network of so many inputs, with weights of no meaning."""
+        return Perceptron((n_columns, *[self.config.n_units] * self.config.n_layers, self.problem.n_outputs))
+
     def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:
         """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
         import torch
         from torch import nn
-        from torch.nn.utils import skip_init  # torch's own random numbers are left alone
 
-        config, n_inputs = self.config, n_columns
-        layers: list[nn.Module] = []
-        for number in range(config.n_layers):
-            key = (draw, n_selected, number)
-            gain = 1 if number == 0 else 2  # half of the units of a layer are zero
-            weights = draw_weights(self.seed, key, n_inputs, config.n_units) * np.sqrt(gain / max(1, n_inputs))
-            layer = skip_init(nn.Linear, n_inputs, config.n_units, dtype=torch.float64)
-            with torch.no_grad():
-                layer.weight.copy_(torch.from_numpy(weights.T))
+        module, n_units = self.architecture(n_columns)(), self.config.n_units
+        *hidden, output = (layer for layer in module if isinstance(layer, nn.Linear))
+        with torch.no_grad():
+            for number, layer in enumerate(hidden):
+                key = (draw, n_selected, number)
+                gain = 1 if number == 0 else 2  # half of the units of a layer are zero
+                weights = draw_weights(self.seed, key, layer.in_features, n_units)
+                layer.weight.copy_(torch.from_numpy(weights.T * np.sqrt(gain / max(1, layer.in_features))))
                 if number == 0:  # kinks all over the range of the inputs
-                    layer.bias.copy_(torch.from_numpy(draw_biases(self.seed, key, config.n_units)))
+                    layer.bias.copy_(torch.from_numpy(draw_biases(self.seed, key, n_units)))
                 else:
                     layer.bias.zero_()
-            layers += [layer, nn.ReLU()]
-            n_inputs = config.n_units
-        output = skip_init(nn.Linear, n_inputs, self.problem.n_outputs, dtype=torch.float64)
-        nn.init.zeros_(output.weight)  # begins as the constant prediction: nothing random has to be unlearned
-        nn.init.zeros_(output.bias)
-        return nn.Sequential(*layers, output)
+            output.weight.zero_()  # begins as the constant prediction: nothing random has to be unlearned
+            output.bias.zero_()
+        return module
 
     def rates(self, n_selected: int, n_parameters: int) -> list[float]:
         """Learning rate of each parameter in the step after `n_selected` columns."""
@@ -281,3 +281,21 @@ class MLPScorer(NetworkScorer):
     def reader(self, selected: IntArray) -> Callable[[AnyArray], FloatArray]:
         """Make the picklable function from X to the inputs of the final network."""
         return ScaledColumns.of(self.problem, selected, self.config.clip)
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Makes perceptrons whose weights are still to be set."""
+
+    sizes: tuple[int, ...]  # of the inputs, the hidden layers and the output
+
+    def __call__(self) -> nn.Sequential:
+        """Make one."""
+        import torch
+        from torch import nn
+        from torch.nn.utils import skip_init  # torch's own random numbers are left alone
+
+        layers: list[nn.Module] = []
+        for n_inputs, n_units in pairwise(self.sizes):
+            layers += [skip_init(nn.Linear, n_inputs, n_units, dtype=torch.float64), nn.ReLU()]
+        return nn.Sequential(*layers[:-1])

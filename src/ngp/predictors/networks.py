@@ -74,6 +74,10 @@ class NetworkScorer(Scorer):
         """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
 
     @abstractmethod
+    def architecture(self, n_columns: int) -> Callable[[], nn.Module]:
+        """Make what makes a network of so many inputs, with weights of no meaning."""
+
+    @abstractmethod
     def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
         """What the networks of S + g see."""
 
@@ -219,7 +223,8 @@ class NetworkScorer(Scorer):
         with one_torch_thread():
             epochs = self._refit_epochs(selected)
             modules = tuple(self._final_module(selected, epochs, draw) for draw in range(self.config.n_draws))
-        return NetworkPredictor(self.reader(selected), modules, self.problem.loss, *self.target_scales)
+        architecture = self.architecture(len(selected))
+        return NetworkPredictor(self.reader(selected), architecture, modules, self.problem.loss, *self.target_scales)
 
     def _final_module(self, selected: IntArray, epochs: int, draw: int) -> nn.Module:
         rows, size = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0), len(selected)
@@ -301,10 +306,30 @@ class NetworkPredictor:
     """The final networks, on the CPU; their predictions are averaged."""
 
     reader: Callable[[AnyArray], FloatArray]
+    architecture: Callable[[], nn.Module]  # makes a network like the others
     modules: tuple[nn.Module, ...]
     loss: str
     target_mean: FloatArray
     target_scale: float
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Weights as plain arrays, since a file that may hold torch's own objects could run any code."""
+        weights = [{name: values.numpy() for name, values in module.state_dict().items()} for module in self.modules]
+        return vars(self) | {"modules": weights}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import torch
+
+        from ngp.kernels.stacks import seeded
+
+        modules = []
+        for weights in state["modules"]:
+            with seeded(0):  # whatever is drawn is replaced
+                module = state["architecture"]()
+            # Copied, since torch aligns its own memory, and sums can depend on that in their last bits.
+            module.load_state_dict({name: torch.tensor(values) for name, values in weights.items()}, assign=True)
+            modules.append(module.eval())
+        vars(self).update(state, modules=tuple(modules))
 
     def predict(self, X: AnyArray) -> FloatArray:
         """Coded targets of shape (n_samples, n_outputs)."""

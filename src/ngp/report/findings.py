@@ -87,7 +87,7 @@ def versions() -> dict[str, str]:
 def features(selector: Any) -> dict[str, Any]:
     """The columns of X: names, how many categories each has, and which were fixed."""
     names = selector.encoder_.feature_names_ or [f"x{column}" for column in range(selector.n_features_in_)]
-    categories = getattr(selector.encoder_, "_places", {})
+    categories = selector.encoder_.categories_
     return {
         "names": list(map(str, names)),
         "categories": [len(categories[column]) if column in categories else None for column in range(len(names))],
