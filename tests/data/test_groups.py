@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import tracemalloc
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -100,7 +100,8 @@ def test_groups_without_names_take_those_of_the_table() -> None:
     selector.fit(X, X["b"] + X["c"])
     assert [step.name for step in selector.path_[1:]] == ["b"]
     assert selector.groups_.costs.tolist() == [1, 1, 9]
-    assert make_groups(make_groups([[1, 2], [0]], 3), 3, ["a", "b", "c"]).names == ("group 0", "a")
+    assert make_groups(make_groups([[1, 2], [0]], 3), 3, cast(Any, X.columns)).names == ("group 0", "a")
+    assert make_groups([["c", "b"]], 3, cast(Any, X.columns)).columns[0].tolist() == [2, 1]
 
 
 @pytest.mark.parametrize(

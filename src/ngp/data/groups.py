@@ -286,7 +286,7 @@ def _read_lists(
 
 
 def _positions(names: Iterable[str] | None) -> dict[str, int]:
-    return {name: i for i, name in enumerate(names or ())}
+    return {name: i for i, name in enumerate(() if names is None else names)}
 
 
 def _column_numbers(where: str, columns: Any, n_features: int, positions: Mapping[str, int]) -> IntArray:
