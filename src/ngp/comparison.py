@@ -18,9 +18,8 @@ from ngp.baselines.base import require
 from ngp.baselines.downstream import DOWNSTREAM, downstream_estimator
 from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
 from ngp.data.folds import make_rounds
-from ngp.data.problem import resolve_scoring
+from ngp.data.problem import code_targets, detect_task, resolve_scoring
 from ngp.data.sources import refuse_sources
-from ngp.data.targets import code_targets, detect_task
 from ngp.selector import NeuralGreedyPursuit
 from ngp.trial import Trial, Workplace, distinct
 

@@ -15,10 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from ngp._types import AnyArray, FloatArray
-from ngp.data.encoding import briefly_refused_gaps
+from ngp.data.encoding import TableSelector, briefly_refused_gaps
 from ngp.data.losses import labels, probabilities
 from ngp.data.problem import Problem
-from ngp.data.reduction import TableSelector
 from ngp.greedy.path import Path
 
 __all__ = ["FittedSelector"]

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from ngp._types import IntArray
+from ngp.data.encoding import check_training_data, checked_cv
 from ngp.data.groups import column_numbers, make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.data.training_data import check_training_data, checked_cv
 from ngp.greedy.candidates import Search
 from ngp.greedy.rule_parts import chance_level
 from ngp.greedy.screening import Screening

@@ -19,8 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from ngp.data.losses import LOSSES
-from ngp.data.problem import Problem
-from ngp.data.training_data import check_columns
+from ngp.data.problem import Problem, check_columns
 from ngp.fitted import FittedSelector
 from ngp.greedy.checkpoint import Checkpoint, identity_of
 from ngp.greedy.estimate import Estimate, estimate_fit

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import hinge_loss, log_loss, mean_squared_error
 
 from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, SMALLEST_PROBABILITY, probabilities
-from ngp.data.targets import code_targets
+from ngp.data.problem import code_targets
 
 seeds = st.integers(0, 2**32 - 1)
 

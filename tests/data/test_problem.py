@@ -16,7 +16,6 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeri
 from ngp.data.groups import make_groups
 from ngp.data.losses import LOSSES
 from ngp.data.problem import Problem, make_problem
-from ngp.data.scan import SCAN_COLUMNS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(3, 2, size=(40, 5))
@@ -32,9 +31,9 @@ def problem_of(X: Any = X, y: Any = Y, **options: Any) -> Problem:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, np.uint8, bool])
 def test_memory_order_and_type_change_no_bit(dtype: Any) -> None:
-    values = RNG.integers(0, 2 if dtype is bool else 200, size=(50, SCAN_COLUMNS + 3)).astype(dtype)
+    values = RNG.integers(0, 2 if dtype is bool else 200, size=(50, 259)).astype(dtype)
     plain = problem_of(values.astype(np.float64), np.arange(50.0))
-    some, rows = np.array([4, 0, SCAN_COLUMNS + 1]), np.array([7, 3, 3, 49])
+    some, rows = np.array([4, 0, 257]), np.array([7, 3, 3, 49])
     for other in (values, np.asfortranarray(values), np.repeat(values, 2, axis=0)[::2]):
         problem = problem_of(other, np.arange(50.0))
         for ours, theirs in zip(problem.column_scales, plain.column_scales, strict=True):
@@ -54,7 +53,7 @@ def test_scales_from_blocks_of_rows(rows: int, monkeypatch: pytest.MonkeyPatch) 
     weights = RNG.integers(0, 3, size=50) * 1.0
     weights[:7] = 0
     mean, deviation = problem_of(values, np.arange(50.0), sample_weight=weights).column_statistics
-    monkeypatch.setattr("ngp.data.scan.SCAN_ROWS", rows)
+    monkeypatch.setattr("ngp.data.problem.SCAN_ROWS", rows)
     blocked = problem_of(values, np.arange(50.0), sample_weight=weights).column_statistics
     np.testing.assert_allclose(blocked[0], mean, rtol=1e-14)
     np.testing.assert_allclose(blocked[1], deviation, rtol=1e-9)
@@ -357,7 +356,7 @@ def test_the_automatic_loss() -> None:
         ),
         (
             {"scoring": "r2", "loss": "squared_error"},
-            "loss='squared_error' and scoring='r2' exclude one another: give only one of them.",
+            "loss='squared_error' and scoring='r2' exclude each other: give only one of them.",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ngp.data.targets import code_targets, detect_task
+from ngp.data.problem import code_targets, detect_task
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ngp._types import AnyArray, FloatArray
 from ngp.baselines.base import Baseline, TrainingData, require
 from ngp.baselines.downstream import PredictorEstimator
-from ngp.data.targets import code_targets, detect_task
+from ngp.data.problem import code_targets, detect_task
 
 __all__ = ["BART", "BARTEstimator"]
 

@@ -17,11 +17,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, validate_data
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
+from ngp.data.encoding import ColumnEncoder, TableSelector, briefly_refused_gaps
 from ngp.data.losses import labels
-from ngp.data.reduction import TableSelector
+from ngp.data.problem import code_targets, detect_task
 from ngp.data.sources import refuse_sources
-from ngp.data.targets import code_targets, detect_task
 
 __all__ = ["Baseline", "SelfChoosing", "TrainingData", "best_features", "normalised", "require"]
 

@@ -112,7 +112,7 @@ def _target_values(source: str, frame: DataFrame) -> AnyArray:
 
 def _task(targets: list[str], y: AnyArray, asked: str) -> tuple[str, str]:
     """Regression or classification, and why."""
-    from ngp.data.targets import detect_task
+    from ngp.data.problem import detect_task
 
     task = detect_task(y) if asked == "auto" else asked
     n_classes = _check_targets(targets, y, task)

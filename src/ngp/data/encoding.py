@@ -1,25 +1,39 @@
-"""Tables in, numbers out: the columns of a data frame as one array of numbers.
+"""Tables in, numbers out: data frames as arrays of numbers, checks of the training data, tables reduced to a selection.
 
-Data frames are read through narwhals, which scikit-learn depends on too, and which imports neither pandas nor
-polars by itself.
+Data frames are read through narwhals, which imports neither pandas nor polars by itself.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import check_array
+from sklearn.utils._dataframe import is_pandas_df, is_polars_df
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
 from ngp._formatting import listed
-from ngp._types import IntArray
-from ngp.data.sources import ColumnSource
+from ngp._types import AnyArray, BoolArray, IntArray
+from ngp.data.folds import is_validation_set
+from ngp.data.sources import ColumnSource, FewColumns, as_columns, refuse_gaps
 
-__all__ = ["ColumnEncoder", "briefly_refused_gaps"]
+__all__ = ["ColumnEncoder", "TableSelector", "briefly_refused_gaps", "check_training_data", "checked_cv"]
 
 Frame = nw.DataFrame[Any]
 
@@ -31,7 +45,7 @@ _PLAIN_NUMBERS = (
 
 @contextmanager
 def briefly_refused_gaps() -> Iterator[None]:
-    """Put scikit-learn's page about missing values, where it would be raised, into one sentence."""
+    """Replace scikit-learn's long message about missing values by one sentence."""
     try:
         yield
     except ValueError as error:
@@ -43,7 +57,7 @@ def briefly_refused_gaps() -> Iterator[None]:
 
 
 class ColumnEncoder:
-    """Turn the columns of a data frame into numbers; leave everything that is no data frame alone.
+    """Turn the columns of a data frame into numbers; anything else is returned as it is.
 
     Numbers stay (missing ones become NaN), booleans become 0 and 1, and a category column becomes one column
     of 0 and 1 per category seen in `fit`, in sorted order; a category unknown to `fit` gives zeros in all of
@@ -127,8 +141,7 @@ def _as_frame(X: Any) -> Frame | None:
 
 
 def _n_columns(X: Any) -> int:
-    # The shape is asked for only as an attribute, because np.shape runs into objects that refuse numpy
-    # functions.
+    # Not np.shape(X): some objects refuse numpy functions.
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     return int(shape[1]) if len(shape) > 1 else 1
 
@@ -188,3 +201,105 @@ def _numbers(frame: Frame, positions: list[int]) -> npt.NDArray[np.floating[Any]
         frame = frame.select(nw.all().cast(nw.Float64))
     block = frame.to_numpy()
     return block if block.dtype in (np.float32, np.float64) else block.astype(np.float64)
+
+
+def check_training_data(selector: Any, X: Any, y: npt.ArrayLike) -> tuple[AnyArray | ColumnSource, AnyArray]:
+    """X as numbers and y as an array; sets the selector's encoder, and the names and number of its features."""
+    X = as_columns(X)
+    selector.encoder_ = ColumnEncoder().fit(X)
+    if isinstance(X, ColumnSource):
+        return X, _check_source(selector, X, y)
+    encoded = selector.encoder_.transform(X)
+    with briefly_refused_gaps():
+        data, targets = validate_data(selector, encoded, y, multi_output=True, reset=True, ensure_min_samples=2)
+        if data.dtype.kind == "O":  # lists with None in them
+            data = check_array(data, dtype=np.float64, input_name="X")
+    if hasattr(X, "columns"):
+        _check_feature_names(selector, X, reset=True)
+        selector.n_features_in_ = selector.encoder_.n_features_in_
+    return data, targets
+
+
+def _check_source(selector: Any, X: ColumnSource, y: npt.ArrayLike) -> AnyArray:
+    """Check y, and the shape of X, which is not read yet."""
+    targets: AnyArray = validate_data(selector, "no_validation", y, multi_output=True, reset=True)
+    check_consistent_length(X, targets)
+    if X.shape[0] < 2 or X.shape[1] < 1:
+        raise ValueError(f"X has the shape {X.shape}: give at least 2 samples and 1 feature.")
+    if X.advice is not None:
+        warnings.warn(X.advice, stacklevel=7)
+    selector.n_features_in_ = X.shape[1]
+    if X.names is not None:
+        selector.feature_names_in_ = np.array(X.names, dtype=object)
+    return targets
+
+
+def checked_cv(selector: Any) -> Any:
+    """The cv parameter, with an explicit validation set encoded and checked as X was."""
+    cv = selector.cv
+    if not is_validation_set(cv):
+        return cv
+    X = selector.encoder_.transform(as_columns(cv[0]))
+    if not isinstance(X, ColumnSource):
+        X = check_array(X, input_name="cv[0]", estimator=selector)
+    return X, check_array(cv[1], ensure_2d=False, dtype=None, input_name="cv[1]")
+
+
+class TableSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
+    """A selector whose `support_` says which columns of an array or a data frame are kept."""
+
+    def _get_support_mask(self) -> BoolArray:
+        check_is_fitted(self, "support_")
+        mask: BoolArray = self.support_
+        return mask
+
+    def transform(self, X: npt.ArrayLike) -> Any:
+        """Reduce X to the selected columns."""
+        check_is_fitted(self, "support_")
+        if issparse(X):
+            return self._selected_sparse(X)
+        if (few := self._few_columns(X)) is not None:
+            return few.values
+        output, table = _get_output_config("transform", estimator=self)["dense"], cast(Any, X)
+        if output == "polars" and is_polars_df(X):
+            _check_feature_names(self, X, reset=False)
+            _check_n_features(self, X, reset=False)
+            return table[:, self.get_support(indices=True).tolist()]
+        if output == "default" and is_pandas_df(X) and (table.dtypes == "category").any():
+            table = table.astype(object)  # scikit-learn fails at booleans beside categories
+        with briefly_refused_gaps():
+            return super().transform(table)
+
+    def _few_columns(self, X: Any) -> FewColumns | None:
+        """The selected columns of an X that need not fit in memory; no other ones are read. None for other kinds."""
+        places = self.get_support(indices=True)
+        if issparse(X):
+            return FewColumns(self._selected_sparse(X).toarray(), places, X.shape[1])
+        X = as_columns(X)
+        if not isinstance(X, ColumnSource):
+            return None
+        _check_n_features(self, X, reset=False)
+        expected = getattr(self, "feature_names_in_", None)
+        if X.names is not None and expected is not None and X.names != expected.tolist():
+            first = next(pair for pair in zip(X.names, expected, strict=True) if pair[0] != pair[1])
+            raise ValueError(f"X has the column {first[0]!r} where fit saw {first[1]!r}: pass the same columns.")
+        values = X.read(places)
+        refuse_gaps(np.asarray(np.isfinite(values).all(axis=1)), places, X.names)
+        return FewColumns(values.T, places, X.shape[1])
+
+    def _selected_sparse(self, X: Any) -> Any:
+        """The selected columns of a sparse matrix, by rows."""
+        _check_n_features(self, X, reset=False)
+        places = self.get_support(indices=True)
+        chosen = (X if X.format in ("csr", "csc") else X.tocsr())[:, places].tocsr()
+        finite = np.ones(len(places), dtype=bool)
+        finite[chosen.indices[~np.isfinite(chosen.data)]] = False
+        refuse_gaps(finite, places, None)
+        return chosen
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.categorical = True
+        return tags

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import check_scoring
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.folds import Round, is_validation_set, make_rounds
 from ngp.data.groups import Groups, make_groups
 from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, labels
-from ngp.data.scan import column_moments
 from ngp.data.sources import ColumnSource, StackedRows, between, in_memory, read_columns, refuse_gaps
-from ngp.data.targets import code_targets, detect_task
 
-__all__ = ["Problem", "make_problem", "resolve_scoring"]
+__all__ = ["Problem", "check_columns", "code_targets", "detect_task", "make_problem", "resolve_scoring"]
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What the pursuit and the predictors work on; made by `make_problem`."""
+    """The data that the pursuit and the predictors work on; made by `make_problem`."""
 
     X: AnyArray | ColumnSource  # numbers, in any memory order and type; never copied or changed here
-    targets: FloatArray  # coded targets (see `ngp.data.losses`)
+    targets: FloatArray  # coded targets (see `code_targets`)
     weights: FloatArray  # sample weights
     groups: Groups  # the candidates
     rounds: tuple[Round, ...]  # the folds
@@ -60,19 +61,19 @@ class Problem:
 
     @property
     def array(self) -> AnyArray:
-        """X as an array; all of a source is read, for those who need all columns."""
+        """X as an array, for callers that need all columns; a source is read completely."""
         return cast(AnyArray, in_memory(self.X))
 
     def only(self, columns: IntArray) -> Problem:
-        """The problem with a few columns alone, numbered anew: small enough to travel to another process."""
+        """The problem with a few of its columns, numbered from 0: small enough to be sent to another process."""
         return replace(self, X=self.columns(columns).T, groups=make_groups(None, len(columns)))
 
     def with_changed(self, columns: IntArray, X: AnyArray | ColumnSource) -> Problem:
-        """The problem with an X that differs in a few columns alone: no others are read to know its statistics."""
+        """The problem with an X that differs in a few columns; the others are not read again for their statistics."""
         other = replace(self, X=X)
         mean, deviation = (each.copy() for each in self.column_statistics)
         mean[columns], deviation[columns] = other.only(columns).column_statistics
-        vars(other)["column_statistics"] = mean, deviation  # where it would keep them itself
+        vars(other)["column_statistics"] = mean, deviation  # where the cached property is kept
         return other
 
     @cached_property
@@ -84,15 +85,8 @@ class Problem:
 
     @cached_property
     def is_weighted(self) -> bool:
-        """Whether weights tell rows apart that have a say: rows of weight zero have none, they can be left out."""
-        return bool((self.weights[self.weights > 0] != 1).any())
-
-    def splits(self, round_: Round) -> Iterator[tuple[IntArray, IntArray]]:
-        """Rows of positive weight that train, in the order of the data, and that judge, in each split of a round."""
-        useful = self.weights > 0
-        for f in range(round_.n_folds):
-            train, test = np.sort(round_.training(f)), round_.validation(f)
-            yield train[useful[train]], test[useful[test]]
+        """Whether rows of positive weight differ in weight from 1; rows of weight zero can be left out."""
+        return bool((self.weights[self.useful] != 1).any())
 
     @cached_property
     def useful(self) -> IntArray:
@@ -101,23 +95,30 @@ class Problem:
 
     @cached_property
     def trains(self) -> BoolArray:
-        """Which rows ever train; under K folds these are all rows."""
+        """Which rows are training rows in any fold; with K folds all are."""
         trains = np.zeros(self.n_samples, dtype=bool)
-        for part in self.rounds:
-            trains[part.rows if part.n_folds > 1 else part.training(0)] = True
+        for round_ in self.rounds:
+            trains[round_.rows if round_.n_folds > 1 else round_.training(0)] = True
         return trains
+
+    def splits(self, round_: Round) -> Iterator[tuple[IntArray, IntArray]]:
+        """Training rows, in the order of the data, and validation rows of each fold; only those of positive weight."""
+        useful = self.weights > 0
+        for fold in range(round_.n_folds):
+            train, test = np.sort(round_.training(fold)), round_.validation(fold)
+            yield train[useful[train]], test[useful[test]]
 
     @cached_property
     def column_statistics(self) -> tuple[FloatArray, FloatArray]:
-        """Weighted mean and standard deviation of each column over the rows that ever train.
+        """Weighted mean and standard deviation of each column over all training rows.
 
-        An explicit validation or hold-out set has no say. The deviation of a constant column is exactly zero. X is
-        read once, and NaN or infinity in it is refused.
+        Rows of an explicit validation or hold-out set don't count. The deviation of a constant column is exactly zero.
+        X is read once, and NaN or infinity in it is refused.
         """
         return self.statistics_of(slice(None))
 
     def statistics_of(self, columns: slice) -> tuple[FloatArray, FloatArray]:
-        """The same for neighbouring columns; no others are read."""
+        """Mean and deviation of neighbouring columns; no others are read."""
         mean, variance = column_moments(self.X, np.where(self.trains, self.weights, 0), columns)
         refuse_gaps(np.isfinite(mean), np.arange(self.n_columns)[columns], getattr(self.X, "names", None))
         deviation = np.sqrt(variance, out=variance)
@@ -126,20 +127,24 @@ class Problem:
 
     @cached_property
     def varies(self) -> BoolArray:
-        """Whether a column has more than one value in the rows that ever train: a constant one can tell nothing."""
+        """Whether a column has more than one value in the training rows; a constant one is never selected."""
         return self.column_statistics[1] > 0
 
     def n_candidates(self, selected: IntArray) -> int:
         """Number of groups with a varying column beside the selected ones."""
         free = self.varies.copy()
         free[selected] = False
+        return int(self._groups_with(free).sum())
+
+    def _groups_with(self, columns: BoolArray) -> BoolArray:
+        """Which groups have at least one of the columns in a mask."""
         if self.groups.are_columns:
-            return int(free[: self.groups.n_groups].sum())
-        return sum(bool(free[columns].any()) for columns in self.groups.columns)
+            return columns
+        return np.array([columns[own].any() for own in self.groups.columns], dtype=bool)
 
     @cached_property
     def column_scales(self) -> tuple[FloatArray, FloatArray]:
-        """What is taken away from a column, and what it is divided by, to standardise it."""
+        """Mean of each column, and its deviation, or 1 if it is constant: what standardises the column."""
         mean, deviation = self.column_statistics
         return mean, np.where(self.varies, deviation, 1)
 
@@ -164,9 +169,9 @@ class Problem:
         return np.concatenate(parts, axis=1)
 
     def scoring_loss(self, estimator: Any, X: AnyArray, rows: IntArray) -> float:
-        """Loss of a fitted estimator by the problem's scorer: what its score lacks to 1, the best one.
+        """Loss of a fitted estimator by the problem's scorer: 1, the best score, minus its score.
 
-        Where the best score is 0, as for ``"neg_mean_squared_error"``, the loss is the score without its sign.
+        If the best score is 0, as for ``"neg_mean_squared_error"``, the loss is the negative score.
         """
         assert self.scoring is not None
         weights = {"sample_weight": self.weights[rows]} if self.is_weighted else {}
@@ -184,18 +189,18 @@ class Problem:
         return weights
 
     def constant_losses(self) -> FloatArray:
-        """Losses in every part of the best constant: the weighted mean of each fold's training targets.
+        """Losses in every part of the best constant prediction: the weighted mean of each fold's training targets.
 
-        A scorer judges scikit-learn's dummy, which says the same.
+        A scorer judges scikit-learn's dummy estimator, which predicts the same.
         """
         if self.scoring is not None:
             return np.array([self._dummy_loss(*split) for round_ in self.rounds for split in self.splits(round_)])
 
         def constants(round_: Round) -> FloatArray:
             predictions = np.zeros((1, len(round_.rows), self.n_outputs))
-            for f in range(round_.n_folds):
-                start, end = round_.segments[f + 1 : f + 3]
-                train = round_.training(f)
+            for fold in range(round_.n_folds):
+                start, end = round_.segments[fold + 1 : fold + 3]
+                train = round_.training(fold)
                 predictions[0, start:end] = np.average(self.targets[train], axis=0, weights=self.weights[train])
             return predictions
 
@@ -246,7 +251,7 @@ def make_problem(
         raise ValueError(f"loss={loss!r} is for classes, and this is a regression: use loss='squared_error'.")
     table = X if isinstance(X, np.ndarray) else np.zeros((len(X), 0))  # splitters get no columns of a source
     rounds = make_rounds(cv, table, y, classification=classes is not None, random_state=random_state, groups=cv_groups)
-    if any(weights[round_.training(f)].sum() <= 0 for round_ in rounds for f in range(round_.n_folds)):
+    if any(weights[round_.training(fold)].sum() <= 0 for round_ in rounds for fold in range(round_.n_folds)):
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
     if sum(round_.part_weights(weights).sum() for round_ in rounds) <= 0:
         raise ValueError("sample_weight is zero on all validation rows: use another cv or other weights.")
@@ -259,7 +264,7 @@ def make_problem(
 def resolve_scoring(scoring: Any, loss: str = "auto") -> Callable[..., float]:
     """Make a scorer of what the user gave."""
     if loss != "auto":
-        raise ValueError(f"loss={loss!r} and scoring={scoring!r} exclude one another: give only one of them.")
+        raise ValueError(f"loss={loss!r} and scoring={scoring!r} exclude each other: give only one of them.")
     if not isinstance(scoring, str) and not callable(scoring):
         raise ValueError(f"scoring={scoring!r} is no scorer: give a name or a callable, scorer(estimator, X, y).")
     try:
@@ -289,3 +294,139 @@ def _explicit_validation_set(
             "give validation rows with the same columns, and their targets in the shape of y."
         )
     return X_val, y_val
+
+
+def check_columns(problem: Problem, fixed: IntArray) -> None:
+    """Warn of features that can't be selected because none of their columns varies."""
+    if not problem.varies.any():
+        raise ValueError("X has only constant columns: there is nothing to select from.")
+    useful = problem.varies.copy()
+    useful[fixed] = True
+    constant = np.flatnonzero(~problem._groups_with(useful))
+    if len(constant):
+        groups = problem.groups
+        some = ", ".join(groups.names[int(group)] for group in constant[:3])
+        warnings.warn(
+            f"X has constant features, {len(constant)} of {groups.n_groups} "
+            f"({some}{', …' if len(constant) > 3 else ''}): they are never selected.",
+            stacklevel=5,
+        )
+
+
+def detect_task(y: AnyArray) -> str:
+    """Whether y holds classes or quantities: the task for ``task="auto"``.
+
+    Text, booleans, and whole numbers with at most 20 different values, each twice on average, are classes.
+    """
+    if y.ndim == 2 and y.shape[1] > 1:
+        return "regression"
+    if y.dtype.kind in "OUSTb":
+        return "classification"
+    whole = type_of_target(y) in ("binary", "multiclass")
+    n_values = len(np.unique(y))
+    return "classification" if whole and n_values <= min(20, len(y) / 2) else "regression"
+
+
+def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
+    """Targets as columns of numbers, and the classes they stand for: None for regression.
+
+    Quantities stay as they are. Classes become a 0/1 column per class, two classes a single 0/1 column.
+    """
+    if task == "regression":
+        try:
+            return np.asarray(y, dtype=np.float64).reshape(len(y), -1), None
+        except ValueError as error:
+            if y.ndim == 2 and y.shape[1] > 1:
+                raise ValueError(
+                    "y has several columns, and not all hold numbers: several outputs have to be numbers, and classes "
+                    "have to be in one column."
+                ) from error
+            raise ValueError("task='regression' needs numbers in y: give numbers or task='classification'.") from error
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        raise ValueError("y holds labels that can't be sorted, such as text beside None: give one type.") from error
+    if y.ndim == 2:
+        if y.shape[1] > 1:
+            raise ValueError("task='classification' takes one column of classes: y has several outputs.")
+        y = column_or_1d(y, warn=True)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        value = classes.tolist()[0]
+        raise ValueError(f"y holds a single value, {value!r}: there are no classes to tell apart, nothing to predict.")
+    if len(classes) == 2:
+        return codes[:, None].astype(np.float64), classes
+    return np.eye(len(classes))[codes], classes
+
+
+class Moments(NamedTuple):
+    """Weighted means and variances of columns."""
+
+    mean: FloatArray
+    variance: FloatArray
+
+
+# Rows whose means and variances are taken together: results depend on it, so it is the same for all kinds of X.
+SCAN_ROWS = 2**16
+
+
+class _Slab(NamedTuple):
+    """Neighbouring rows."""
+
+    rows: slice
+    weights: FloatArray  # which sum to one
+    share: float  # weight of the slab divided by that of all rows down to its last one
+
+
+def column_moments(X: AnyArray | ColumnSource, weights: FloatArray, columns: slice = slice(None)) -> Moments:
+    """Weighted mean and variance of each column, in one pass over an X of any kind.
+
+    A column with NaN or infinity anywhere, also in rows of weight zero, has a mean that isn't finite.
+    """
+    n_samples, n_columns = X.shape
+    first, last, _ = columns.indices(n_columns)
+    moments, slabs = Moments(np.zeros(last - first), np.zeros(last - first)), list(_slabs(weights))
+    # Neighbouring chunks of columns share the pages of a file that is stored row by row; the pages of one slab are
+    # still in memory when the next chunk is read.
+    by_rows = len(slabs) > 1 and _is_stored_by_rows(X)
+    visits = [[slab] for slab in slabs] if by_rows else [slabs]
+    # Enough columns at a time to be fast, few enough numbers to need little memory.
+    length = max(1, min(256, 2**22 // (SCAN_ROWS if by_rows else n_samples)))
+    for visit in visits:
+        top, bottom = visit[0].rows.start, visit[-1].rows.stop
+        for start in range(first, last, length):
+            numbers = np.arange(start, min(start + length, last))
+            values = read_columns(X, numbers, slice(top, bottom))
+            places = slice(start - first, start - first + len(numbers))
+            for slab in visit:
+                _add(moments, places, values[:, slab.rows.start - top : slab.rows.stop - top], slab)
+    return moments
+
+
+def _slabs(weights: FloatArray) -> Iterator[_Slab]:
+    total = 0.0
+    for start in range(0, len(weights), SCAN_ROWS):
+        own = weights[start : start + SCAN_ROWS]
+        weight = own.sum()
+        total += weight
+        if weight > 0:
+            yield _Slab(slice(start, start + len(own)), own / weight, weight / total)
+        else:  # only whether the numbers are finite counts
+            yield _Slab(slice(start, start + len(own)), np.full(len(own), 1 / len(own)), 0.0)
+
+
+def _is_stored_by_rows(X: AnyArray | ColumnSource) -> bool:
+    return X.by_rows if isinstance(X, ColumnSource) else abs(X.strides[1]) < abs(X.strides[0])
+
+
+def _add(moments: Moments, columns: slice, values: AnyArray, slab: _Slab) -> None:
+    """Add a slab of some columns (n_columns, n_rows) to the moments of the rows above."""
+    own = np.array(values, dtype=np.float64, order="C")
+    with np.errstate(invalid="ignore"):  # in columns that aren't finite
+        mean = (own * slab.weights).sum(axis=1)
+        own -= mean[:, None]
+        variance = (np.square(own, out=own) * slab.weights).sum(axis=1)
+        before = Moments(moments.mean[columns], moments.variance[columns])
+        change, rest = mean - before.mean, 1 - slab.share
+        moments.mean[columns] = before.mean + slab.share * change
+        moments.variance[columns] = rest * before.variance + slab.share * variance + rest * slab.share * change**2

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from ngp._formatting import counted, duration
 from ngp._types import IntArray
-from ngp.data.training_data import check_columns
+from ngp.data.problem import check_columns
 from ngp.greedy.calibration import look_at_columns, watched_memory
 from ngp.greedy.candidates import Candidates, Search
 from ngp.greedy.look_ahead import n_sets
