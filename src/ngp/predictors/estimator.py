@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TextIO
 
 import numpy as np
@@ -23,7 +22,6 @@ from ngp.data.losses import LOSSES
 from ngp.data.problem import Problem
 from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
-from ngp.predictors.linear import LinearModel, closed_form, linear_losses
 
 __all__ = ["EstimatorPredictor"]
 
@@ -46,9 +44,7 @@ class EstimatorPredictor(Predictor, BaseEstimator):  # type: ignore[misc]
     Every ``random_state`` that is None, also in the steps of a pipeline, is set to a number that depends on the
     pursuit's seed alone: one seed, one answer, and candidates differ by worth, not by luck.
 
-    `Ridge` and `LinearRegression`, also behind a `StandardScaler`, are trained for all candidates together, in closed
-    form (see `ngp.predictors.linear`), unless a scorer judges them. Everything else is fitted one by one, by
-    ``n_jobs`` processes or as ``joblib.parallel_config`` says.
+    Fits run in ``n_jobs`` processes or as ``joblib.parallel_config`` says.
 
     Estimators that warn tend to do so in every fit. What they say is held back, and each message is shown once in each
     step of the pursuit; messages that differ only in their numbers count as the same.
@@ -127,25 +123,9 @@ class EstimatorScorer(Scorer):
     problem: Problem
     n_jobs: int | None
 
-    @cached_property
-    def linear(self) -> LinearModel | None:
-        """The closed form, where there is one; a scorer needs fitted estimators."""
-        problem = self.problem
-        return closed_form(self.trainer.estimator, problem.n_outputs) if problem.scoring is None else None
-
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
-        """Validation losses of S + g for the new columns g of every candidate."""
+        """Validation losses of S + g for the new columns g of every candidate, one chunk of them a task."""
         selected = np.asarray(selected, dtype=np.intp)
-        if self.linear is None:
-            return Losses(self._fit_all(selected, candidates), self.problem.part_weights)
-        parts, exact = linear_losses(self.problem, self.linear, selected, candidates, self.n_jobs)
-        if not exact.all():
-            rest = np.flatnonzero(~exact).tolist()
-            parts[rest] = self._fit_all(selected, ColumnSets.of([candidates[i] for i in rest]))
-        return Losses(parts, self.problem.part_weights)
-
-    def _fit_all(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
-        """Losses (n_candidates, n_parts) from fits one by one, one chunk of candidates a task."""
         length = self._chunk_length(candidates)
         chunks = [_chunk(selected, candidates, start, start + length) for start in range(0, len(candidates), length)]
         shared = self.problem, _Step(self.trainer, os.getpid(), get_config())
@@ -156,7 +136,7 @@ class EstimatorScorer(Scorer):
                 warned.setdefault(kind, warning)
         for warning in warned.values():
             warnings.warn_explicit(*warning)
-        return np.concatenate([losses for losses, _ in results])
+        return Losses(np.concatenate([losses for losses, _ in results]), self.problem.part_weights)
 
     def _chunk_length(self, candidates: ColumnSets) -> int:
         """Number of candidates a task: no answer depends on it."""
