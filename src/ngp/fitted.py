@@ -19,6 +19,7 @@ from ngp.data.encoding import TableSelector, briefly_refused_gaps
 from ngp.data.losses import labels, probabilities
 from ngp.data.problem import Problem
 from ngp.greedy.path import Path
+from ngp.predictors.base import Scorer
 
 __all__ = ["FittedSelector"]
 
@@ -35,7 +36,7 @@ def _is_classification(selector: FittedSelector) -> bool:
 class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
     """The half of `ngp.NeuralGreedyPursuit` that uses what `fit` has found."""
 
-    def _store(self, problem: Problem, path: Path) -> None:
+    def _store(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set what a path says about the columns."""
         self.path_, self.stop_reason_, self.partial_ = path.steps, path.reason, path.partial
         self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
@@ -44,7 +45,7 @@ class FittedSelector(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
         self.__dict__.pop("classes_", None)
         if problem.classes is not None:
             self.classes_ = problem.classes
-        self.constant_loss_ = constant = float(problem.constant_losses() @ problem.part_weights)
+        self.constant_loss_ = constant = float(scorer.at(1).constant_losses(problem).means[0])
         blocks = self.encoder_.feature_groups_
         origin = np.arange(problem.n_columns)  # the column that an encoded one stands for
         if blocks is not None:

@@ -30,8 +30,7 @@ from ngp.greedy.stopping import (
     StopRule,
 )
 from ngp.predictors.base import Predictor, Scorer
-from ngp.predictors.committee import bind_predictor
-from ngp.predictors.resolve import resolve_predictor
+from ngp.predictors.committee import bind_predictor, resolve_predictor
 
 if TYPE_CHECKING:
     from ngp.selector import NeuralGreedyPursuit
@@ -102,6 +101,10 @@ def prepare(
     if blocks is not None:
         groups = groups.expand(blocks)
         fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
+    if predictor.scoring is not None and selector.loss != "auto":
+        raise ValueError(
+            f"loss={selector.loss!r} and scoring={predictor.scoring!r} exclude each other: give only one of them."
+        )
     problem = make_problem(
         data,
         targets,
@@ -110,7 +113,6 @@ def prepare(
         cv=checked_cv(selector),
         loss=selector.loss,
         classification_loss=predictor.classification_loss,
-        scoring=selector.scoring,
         sample_weight=weights,
         cv_groups=None if cv_groups is None else np.asarray(cv_groups),
         random_state=seed,

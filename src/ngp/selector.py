@@ -29,9 +29,8 @@ from ngp.greedy.path import Path, Step, finished
 from ngp.greedy.stability import Stability, selections_on_halves
 from ngp.greedy.stopping import NO_CANDIDATE_LEFT, StopRule
 from ngp.kernels.parallel import keep_workers
-from ngp.predictors.base import Scorer
-from ngp.predictors.constant import Constant
-from ngp.predictors.resolve import PREDICTORS
+from ngp.predictors.base import Constant, Scorer
+from ngp.predictors.committee import PREDICTORS
 from ngp.preparation import Prepared, prepare, stop_rule
 
 __all__ = ["NeuralGreedyPursuit"]
@@ -79,9 +78,6 @@ class NeuralGreedyPursuit(FittedSelector):
         The validation loss; ``"auto"`` is the squared error (of coded targets for classes), or the cross-entropy
         where there are classes and the predictor is an MLP or a CNN, or the hinge loss for a scikit-learn classifier
         without ``predict_proba``.
-    scoring : str, callable or None, default=None
-        A scikit-learn scorer instead of `loss`, where `predictor` is a scikit-learn estimator. What counts as the
-        loss is one minus the score, or minus the score where that is a loss with its sign turned ("neg_log_loss").
     task : {"auto", "regression", "classification"}, default="auto"
         What y is. ``"auto"`` takes text, booleans and up to 20 whole numbers, each twice on average, for classes.
     floating : bool, default=False
@@ -184,7 +180,6 @@ class NeuralGreedyPursuit(FittedSelector):
         "fixed": ["array-like", None],
         "cv": [object],
         "loss": [StrOptions({"auto", *LOSSES})],
-        "scoring": [str, callable, None],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "floating": ["boolean"],
         "look_ahead": [Interval(Integral, 1, 5, closed="both")],
@@ -212,7 +207,6 @@ class NeuralGreedyPursuit(FittedSelector):
         fixed: Sequence[int] | Sequence[str] | None = None,
         cv: Any = 5,
         loss: str = "auto",
-        scoring: str | Callable[..., float] | None = None,
         task: str = "auto",
         floating: bool = False,
         look_ahead: int = 1,
@@ -236,7 +230,6 @@ class NeuralGreedyPursuit(FittedSelector):
         self.fixed = fixed
         self.cv = cv
         self.loss = loss
-        self.scoring = scoring
         self.task = task
         self.floating = floating
         self.look_ahead = look_ahead
@@ -366,7 +359,7 @@ class NeuralGreedyPursuit(FittedSelector):
 
     def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes, the predictor among them."""
-        self._store(problem, path)
+        self._store(problem, scorer, path)
         if len(path.columns):
             self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
         else:

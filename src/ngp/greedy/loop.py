@@ -22,7 +22,7 @@ from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_ste
 from ngp.greedy.rule_parts import least_gain, most_selected, n_unproven, room_left, spent_budget
 from ngp.greedy.significance import OWN_DRAWS, Chance, Draws
 from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
-from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.base import ColumnSets
 
 __all__ = ["Observer", "pursue"]
 
@@ -242,7 +242,7 @@ def _start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
     if len(fixed):
         losses = search.scorer.at(1).add_losses(fixed[:0], ColumnSets.of([fixed]))
     else:
-        losses, predictor = Losses(problem.constant_losses()[None], problem.part_weights), "constant"
+        losses, predictor = search.scorer.at(1).constant_losses(problem), "constant"
     step = scored_step(
         losses,
         0,
