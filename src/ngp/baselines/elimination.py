@@ -19,7 +19,7 @@ from ngp.baselines.base import SelfChoosing, TrainingData
 from ngp.baselines.downstream import PredictorEstimator
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.greedy.uncertainty import standard_error
+from ngp.greedy.path import standard_error
 from ngp.predictors.base import ColumnSets, Predictor
 from ngp.predictors.committee import PREDICTORS, resolve_predictor
 
