@@ -17,7 +17,7 @@ from torch.nn import functional
 __all__ = ["attributions", "explainable_layers"]
 
 # Pairs of a sample and a baseline that are explained together.
-MOST_PAIRS = 64
+MOST_PAIRS = 32
 
 
 def attributions(network: nn.Module, inputs: Tensor, baselines: Tensor) -> Tensor:
