@@ -35,7 +35,7 @@ def found_line(found: Mapping[str, Any]) -> str:
     quickest = min(others, key=lambda row: row["seconds"]["mean"])
     ours, next_best, fast = (f"{row['f1']['mean']:.2f} in {seconds(row)}" for row in (rows[NGP], best, quickest))
     return (
-        f"- **Recovery**: with 5 relevant of 500 columns, each method stopping by its own rule, NGP has an F1 of {ours};"
+        f"- **Recovery**: with 5 relevant of 500 columns, each method with its own stop rule, NGP has an F1 of {ours};"
         f" the best other one ({best['method']}) {next_best}; the quickest ({quickest['method']}) {fast}."
     )
 
