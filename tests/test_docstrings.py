@@ -35,6 +35,7 @@ PACKAGES = [
     "ngp.greedy.stopping",
 ]  # fmt: skip
 UNLISTED = {
+    "ngp.predictors.ColumnSets": "the sets that a scorer is given; `Scorer.add_losses` tells what they are",
     "ngp.__version__": "a text, of which there is nothing more to say",
     "ngp.baselines.registry": "a mapping, which has no docstring; the page of `ngp.compare` tells of it",
     "ngp.paper.metrics.accuracy_score": "scikit-learn's",
