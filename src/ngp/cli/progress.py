@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp._formatting import duration, probability, with_error
-from ngp._step_formatting import group_names, step_in_words
+from ngp._formatting import duration, group_names, p_value, step_in_words, with_error
 from ngp.cli.saying import is_terminal, printable
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Progress:
         what = step_in_words(step, group_names([*self._made, *self._steps]), _short)
         gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
         left = self._seconds_left()
-        by_chance = probability(step.chance)
+        by_chance = p_value(step.chance)
         return [number, what, loss, gain, by_chance, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
 
     def _seconds_left(self) -> float | None:

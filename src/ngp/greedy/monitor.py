@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ngp._step_formatting import group_names, step_in_words
+from ngp._formatting import group_names, step_in_words
 from ngp.greedy.checkpoint import Checkpoint
 from ngp.greedy.path import Step
 
