@@ -41,7 +41,7 @@ def steps_of(words: str, taken: Sequence[int] = ()) -> tuple[Step, ...]:
                 dropped=gone,
                 name=f"x{added}",
                 columns=np.array([int(added)]),
-                kept=number not in taken,
+                kept=place not in taken,
             )
         )
     return finished(steps, "").steps
@@ -74,7 +74,7 @@ def test_steps_that_stood_lead_to_the_selection(name: str) -> None:
         ("+1 +2 3/1 1/2", [], ["", "exchanged in step 3", "exchanged in step 4", "", ""]),
     ],
 )  # fmt: skip
-def test_fates(words: str, taken: list[int], expected: list[str]) -> None:
+def test_outcomes_of_steps(words: str, taken: list[int], expected: list[str]) -> None:
     assert outcomes(steps_of(words, taken)) == expected
 
 
