@@ -1,37 +1,29 @@
-"""Fill docs/scaling.template.md with what benchmarks/results holds: python -m docs.build_scaling."""
+"""Fill docs/developer/scaling.template.md with the results of benchmarks: python -m docs.developer.build_scaling."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from benchmarks.cost_model import TERMS, CostModel
 from benchmarks.scaling import modelled, size_of
-from docs import scaling_plan as plan
-from docs.scaling_figure import AXES, draw
-from ngp.greedy.screening import n_scored
 from ngp.io import markdown_table, write_whole
+from ngp.report.style import COLOURS, GREY, clean
 
 DOCS = Path(__file__).parent
-RESULTS = DOCS.parent / "benchmarks" / "results"
+RESULTS = DOCS.parents[1] / "benchmarks" / "results"
 PICTURES = {"scaling": "scaling-cpu.png", "scaling-gpu": "scaling-gpu.png"}
 BLANK = re.compile(r"\{\{(\w+) ?([\w-]*)\}\}")
 
 
-class NotMeasured(Exception):
-    """A file of results isn't there."""
-
-
 def read(name: str) -> dict[str, Any]:
     """The results of a benchmark."""
-    path = RESULTS / f"{name}.json"
-    if not path.exists():
-        raise NotMeasured(name)
-    results: dict[str, Any] = json.loads(path.read_text())
+    results: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
     return results
 
 
@@ -67,37 +59,21 @@ def machine(name: str) -> str:
     )
 
 
-def off(model: CostModel, points: Sequence[dict[str, Any]]) -> list[float]:
-    return model.ratios([size_of(each) for each in points], [each["seconds"] for each in points])
-
-
-def curves(name: str) -> str:
-    """A table for each curve."""
-    results = read(name)
-    model, known = plan.fitted(results), modelled(results)
-    tables = []
-    for key, points in results["curves"].items():
-        head = [AXES[key], "seconds", "µs a candidate", "share of the peak", "model off by"]
-        head[1:1] = ["candidates"] if key != "n_candidates" else []
-        rows = []
-        for each, ratio in zip(points, off(model, points), strict=True):
-            rows.append([f"{each[key]:,}"])
-            rows[-1] += [f"{each['n_candidates']:,}"] if key != "n_candidates" else []
-            rows[-1] += [shown(each["seconds"]), shown(each["microseconds_per_candidate"])]
-            rows[-1] += [f"{each['share_of_peak']:.1%}", f"{ratio:.2f}" if size_of(each) in known else ""]
-        tables.append(markdown_table(head, rows))
-    return "\n\n".join(tables)
+def fitted(results: Mapping[str, Any]) -> CostModel:
+    """The model of the steps that were measured."""
+    points = modelled(dict(results))
+    return CostModel.fit(list(points), list(points.values()))
 
 
 def constants(name: str) -> str:
-    seconds = plan.fitted(read(name)).seconds
+    seconds = fitted(read(name)).seconds
     return markdown_table(["for", "seconds"], [[words, shown(seconds[term])] for term, words in TERMS.items()])
 
 
 def fit_words(name: str) -> str:
     results = read(name)
     points = modelled(results)
-    ratios = plan.fitted(results).ratios(list(points), list(points.values()))
+    ratios = fitted(results).ratios(list(points), list(points.values()))
     return (
         f"Over {len(points)} points from {duration(min(points.values()))} to {duration(max(points.values()))}, "
         f"the model is off by a factor of {median(ratios):.2f} in the median and of {max(ratios):.2f} at most."
@@ -123,8 +99,8 @@ def gpu_fits(_: str) -> str:
         "steps",
         "trainings",
         "fit",
-        "the first fit",
-        "tuned in the end",
+        "first fit",
+        "tuned",
         "µs a training",
         "share",
         "GPU memory",
@@ -239,89 +215,82 @@ def mapped(_: str) -> str:
     return markdown_table(["X", "first look at all columns", "step", "candidates of the step"], rows)
 
 
-# ---------------------------------------------------------------- predictions
+# ---------------------------------------------------------------- pictures
+
+AXES = {
+    "n_candidates": "candidates P",
+    "n_samples": "samples J",
+    "n_units": "units H",
+    "n_selected": "selected columns",
+    "n_folds": "folds K",
+    "n_outputs": "outputs Q",
+    "n_jobs": "threads",
+}
 
 
-def cluster_results() -> list[dict[str, Any]]:
-    """What the plan is made of, all of it from machines of one kind."""
-    found = [read(name) for name in ("scaling", "million", "workers", "larger_than_memory")]
-    if len(kinds := {processor(each) for each in found}) > 1:
-        raise ValueError(
-            f"The results behind the plan come from different machines, {sorted(kinds)}: measure them anew on one."
-        )
-    return found
+def draw(results: Mapping[str, Any], model: CostModel) -> bytes:
+    """A PNG with a panel for each curve, and one for the share of the peak."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 5.4), layout="constrained")
+    panels = figure.subplots(2, 4).ravel()
+    curves = results["curves"]
+    for ax, (name, curve) in zip(panels, curves.items(), strict=False):
+        _draw_curve(ax, name, curve, model, set(modelled(dict(results))))
+    _draw_shares(panels[len(curves)], curves["n_samples"])
+    for ax in panels[len(curves) + 1 :]:
+        ax.set_visible(False)
+    panels[0].legend(frameon=False, fontsize=8)
+    target = io.BytesIO()
+    figure.savefig(target, format="png", dpi=110, metadata={"Software": None})
+    return target.getvalue()
 
 
-def parts_table(parts: dict[str, plan.Part]) -> str:
-    ways = ["exact", "screened"] if all(part.screened is not None for part in parts.values()) else ["exact"]
-    rows = [[part.name, *(duration(getattr(part, way)) for way in ways)] for part in parts.values()]
-    return markdown_table(["part", *ways], rows)
+def _draw_curve(ax: Any, name: str, curve: list[dict[str, Any]], model: CostModel, known: set[Any]) -> None:
+    """Microseconds a candidate; of the curve against P the seconds of the step."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    whole = name == "n_candidates"
+    x = [each[name] for each in curve]
+    y = [each["seconds"] if whole else each["microseconds_per_candidate"] for each in curve]
+    ax.plot(x, y, "o", color=COLOURS[0], markersize=5, label="measured")
+    lines = [(each[name], model.predict(size_of(each)), each) for each in curve if size_of(each) in known]
+    if lines:
+        values = [seconds if whole else seconds / each["n_candidates"] * 1e6 for _, seconds, each in lines]
+        ax.plot([place for place, _, _ in lines], values, color=COLOURS[1], linewidth=1.4, label="model")
+    if name == "n_jobs":
+        ax.plot(x, [y[0] * x[0] / threads for threads in x], "--", color=GREY, linewidth=1, label="ideal")
+        ax.legend(frameon=False, fontsize=8)
+    if name == "n_selected":
+        ax.set_xscale("symlog", linthresh=5, linscale=0.3)
+    else:
+        ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_ylim(min(y) / 3, max(y) * 3)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if max(y) < 100 * min(y) else (1,)))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    ax.yaxis.set_minor_locator(NullLocator())
+    _ticks(ax, x)
+    ax.set_xlabel(AXES[name])
+    ax.set_ylabel("seconds a step" if whole else "µs a candidate")
+    clean(ax)
 
 
-def bottleneck(parts: dict[str, plan.Part], way: str) -> str:
-    return max(parts.values(), key=lambda part: float(getattr(part, way))).name
+def _draw_shares(ax: Any, curve: list[dict[str, Any]]) -> None:
+    x = [each["n_samples"] for each in curve]
+    ax.plot(x, [100 * each["share_of_peak"] for each in curve], "o-", color=COLOURS[2], markersize=5)
+    ax.set_xscale("log")
+    _ticks(ax, x)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel(AXES["n_samples"])
+    ax.set_ylabel("% of the peak")
+    clean(ax)
 
 
-def plan_size(_: str) -> str:
-    scored = n_scored("auto", plan.COLUMNS)
-    return (
-        f"{plan.COLUMNS:,} columns × {plan.SAMPLES} samples, {plan.STEPS} selected, one draw, 5 folds, 100 units, "
-        f'every candidate scored (exact) or {scored:,} a step (`screen="auto"`)'
-    )
-
-
-def plan_workers(_: str) -> str:
-    return f"{plan.WORKERS} machines like the one measured ({processor(cluster_results()[0])}) with Dask"
-
-
-def cluster_plan(_: str) -> str:
-    return parts_table(plan.cluster_parts(*cluster_results()))
-
-
-def cluster_words(_: str) -> str:
-    cpu, one_million, dask, files = cluster_results()
-    parts = plan.cluster_parts(cpu, one_million, dask, files)
-    cores = plan.WORKERS * cpu["machine"]["cores"]
-    lines = []
-    for way in ("exact", "screened"):
-        work, total = getattr(parts["work"], way), plan.cluster_total(parts, way)
-        rate = 4 * plan.COLUMNS * plan.SAMPLES * plan.STEPS / work / 1e9
-        lines.append(
-            f"- **{way.capitalize()}**: {duration(total)} in all, and {shown(work * cores / 3600)} core hours of "
-            f"scoring. The bottleneck is: {bottleneck(parts, way)}. To keep the workers busy, the storage must deliver "
-            f"{shown(rate)} GB a second."
-        )
-    gigabytes = 4 * plan.COLUMNS * plan.SAMPLES / 1e9
-    lines += [
-        f"- **X** has {gigabytes:,.0f} GB in float32, and is read {plan.STEPS + 1} times: once by the driver, "
-        f"then once a step, {shown(gigabytes / plan.WORKERS)} GB by each worker. In the workers' memory each would "
-        "hold all of it: hence the file.",
-        f"- **Each worker** is sent {shown(plan.sent_bytes(dask) / 1e9)} GB beside X: what is known of every column.",
-        f"- **The driver** needs {shown(plan.driver_bytes(one_million) / 1e9)} GB beside X, as much a column as with a "
-        "million of them.",
-    ]
-    return "\n".join(lines)
-
-
-def cheap_pass(_: str) -> str:
-    cpu, one_million, *_others = cluster_results()
-    return shown(plan.cheap_seconds(plan.fitted(cpu), one_million) * 1e6)
-
-
-def gpu_plan(_: str) -> str:
-    return parts_table(plan.gpu_parts(read("scaling-gpu"), read("larger_than_memory")))
-
-
-def gpu_words(_: str) -> str:
-    parts = plan.gpu_parts(read("scaling-gpu"), read("larger_than_memory"))
-    total = sum(part.exact for part in parts.values())
-    resident = 8 * plan.COLUMNS * plan.SAMPLES / 1e9
-    return (
-        f"{duration(total)} in all, one after the other. The bottleneck is: {bottleneck(parts, 'exact')}. A GPU keeps "
-        f"columns from step to step only if all of them fit in its memory, here {resident:,.0f} GB in double "
-        "precision; so they are moved anew in every step, as they were where the largest measured step was not allowed "
-        "to keep them."
-    )
+def _ticks(ax: Any, x: list[int]) -> None:
+    """Name the measured values, and nothing between them."""
+    ax.set_xticks(x, [f"{value // 1000}k" if value >= 1000 else str(value) for value in x], fontsize=8)
+    ax.set_xticks([], minor=True)
 
 
 # ---------------------------------------------------------------- the page
@@ -329,7 +298,6 @@ def gpu_words(_: str) -> str:
 FILL: dict[str, Callable[[str], str]] = {
     "repetitions": lambda name: str(read(name)["plan"]["repetitions"]),
     "machine": machine,
-    "curves": curves,
     "constants": constants,
     "fit": fit_words,
     "gpu_name": lambda _: read("gpu")["machine"]["gpu"],
@@ -346,42 +314,18 @@ FILL: dict[str, Callable[[str], str]] = {
     "many_rows": many_rows,
     "large_file": large_file,
     "mapped": mapped,
-    "plan_size": plan_size,
-    "plan_workers": plan_workers,
-    "cluster_plan": cluster_plan,
-    "cluster_words": cluster_words,
-    "cheap_pass": cheap_pass,
-    "scan_rate": lambda _: shown(plan.scan_seconds(read("larger_than_memory")) * 1e9),
-    "task_cost": lambda _: shown(read("workers")["task_seconds"]["dask 2"] * 1e3),
-    "gpu_plan": gpu_plan,
-    "gpu_words": gpu_words,
 }
 
 
 def document() -> str:
-    """The template with its blanks filled in, less the sections whose results aren't there."""
-    sections = re.split(r"^(?=## )", (DOCS / "scaling.template.md").read_text(), flags=re.MULTILINE)
-    filled = []
-    for section in sections:
-        try:
-            filled.append(BLANK.sub(lambda blank: FILL[blank[1]](blank[2]), section).strip())
-        except NotMeasured:
-            continue
-    return "\n\n".join(filled) + "\n"
-
-
-def pictures() -> dict[str, bytes]:
-    """The pictures of the page, by their names."""
-    there = [name for name in PICTURES if (RESULTS / f"{name}.json").exists()]
-    return {PICTURES[name]: draw(read(name), plan.fitted(read(name))) for name in there}
+    """The template with its blanks filled in."""
+    return BLANK.sub(lambda blank: FILL[blank[1]](blank[2]), (DOCS / "scaling.template.md").read_text())
 
 
 def main() -> None:
-    for name, picture in pictures().items():
-        write_whole(DOCS / name, picture)
-    target = DOCS / "scaling.md"
-    write_whole(target, document().encode())
-    print(target)
+    for name, picture in PICTURES.items():
+        write_whole(DOCS / picture, draw(read(name), fitted(read(name))))
+    write_whole(DOCS / "scaling.md", document().encode())
 
 
 if __name__ == "__main__":
