@@ -9,7 +9,7 @@ from benchmarks.cost_model import CostModel, Size
 from benchmarks.scaling import modelled
 from ngp.greedy.screening import CHUNK_NUMBERS, n_scored
 from ngp.kernels.parallel import TASKS_PER_WORKER
-from ngp.predictors import ssfn_scorer
+from ngp.predictors import ssfn
 
 COLUMNS = 10**8
 SAMPLES = 300
@@ -61,8 +61,8 @@ def scan_seconds(files: Results) -> float:
 
 def exact_tasks(n_candidates: int, n_jobs: int) -> int:
     """Tasks of a step that scores so many candidates, as `SSFNScorer` cuts it."""
-    fair = -(-n_candidates // (ssfn_scorer.CHUNKS_PER_JOB * n_jobs))
-    most, least = ssfn_scorer.CHUNK_NUMBERS // SAMPLES, ssfn_scorer.FEWEST_NUMBERS // SAMPLES
+    fair = -(-n_candidates // (ssfn.CHUNKS_PER_JOB * n_jobs))
+    most, least = ssfn.CHUNK_NUMBERS // SAMPLES, ssfn.FEWEST_NUMBERS // SAMPLES
     return min(-(-n_candidates // min(max(fair, least), most)), TASKS_PER_WORKER * n_jobs)
 
 

@@ -14,7 +14,7 @@ from benchmarks import scaling
 from docs import build_scaling as builder
 from docs import scaling_figure, scaling_plan
 from ngp.kernels.devices import has_nvidia_driver
-from ngp.predictors.ssfn_gpu import SSFNGpuScorer
+from ngp.predictors.ssfn import SSFNGpuScorer
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -194,7 +194,7 @@ def test_a_streamed_step_keeps_no_columns() -> None:
     class Spy(scaling.Step):
         def __call__(self) -> None:
             plain = self.scorer
-            on_device = SSFNGpuScorer(plain.config, plain.problem, plain.seed, None, plain.dtype, gpu="cpu")
+            on_device = SSFNGpuScorer(plain.config, plain.problem, plain.seed, None, gpu="cpu")
             on_device.add_losses(self.selected, self.candidates)
             kept.append(on_device._resident is not None)
 
