@@ -16,9 +16,8 @@ from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.kernels.layers import WEIGHT_STREAM, Network, random_stream, train_networks
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
+from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer
 from ngp.predictors.recipe import Recipe
-from ngp.predictors.scaling import ScaledColumns
 from ngp.predictors.ssfn import REFIT_LAYER, SSFNPredictor
 
 __all__ = ["PublishedSSFN"]

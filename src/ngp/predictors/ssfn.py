@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from numbers import Integral, Real
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -34,9 +33,8 @@ from ngp.kernels.scoring import (
     score_chunk,
     segment_moments,
 )
-from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
+from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
 from ngp.predictors.recipe import Recipe
-from ngp.predictors.scaling import ScaledColumns, scaled_columns
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -71,8 +69,6 @@ WIDEST = 8
 # Splits of the pursuit that judge these sizes; if a round has more folds than that, they are merged.
 MOST_REFIT_SPLITS = 10
 REFIT_FOLDS = 5
-# Rows that `fit_seconds` trains on.
-TIMED_ROWS = 2**15
 # Layers of the scored networks are numbered by the size of the selection; the final predictor's have this number.
 REFIT_LAYER = 2**63
 # Shares of a GPU's free memory: for all columns, which are then read once, and for a chunk of candidates.
@@ -345,11 +341,6 @@ class SSFNScorer(Scorer):
         fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
         return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
 
-    @property
-    def timed_per_job(self) -> int:
-        """How many candidates a job must get for their time to tell: those of a chunk share the blocks of rows."""
-        return LEAST_LONG_CHUNK if any(len(blocks) > 1 for blocks in self._blocks) else 1
-
     def chunk_losses(self, step: _Step, candidates: IntArray) -> FloatArray:
         """Losses of a few candidates (n, m) in all parts of the validation."""
         problem, (mean, scale), parts = self.problem, self.target_scales, []
@@ -479,21 +470,6 @@ class SSFNScorer(Scorer):
         factors = RIDGE_FACTORS if self.config.refit_units == "auto" else (1.0,)
         return [self.config.ridge * factor for factor in factors]
 
-    def fit_seconds(self, selected: IntArray) -> float:
-        """Predict how long `fit` takes, from training on one split and few rows."""
-        ridges, train, test = self._refit_ridges, *self._refit_splits[0]
-        share = min(1.0, TIMED_ROWS / len(train))
-        few = train[: int(share * len(train))], test[: int(share * len(test))]
-        seconds = [
-            _clock(partial(self.refit_split, selected, *few, width, 1, ridges)) / share * n_draws
-            for width, n_draws in self._refit_widths
-        ]
-        if self.config.refit_units != "auto":
-            return seconds[0]
-        n_splits = len(self._refit_splits)
-        rounds = -(-n_splits // min(n_splits, int(effective_n_jobs(self.n_jobs))))
-        return rounds * sum(seconds) + max(seconds)  # one of them is trained in the end
-
     def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:
         """What final predictors of one size are judged by, and the loss, which decides a tie: (2, n_ridges)."""
         splits = self._refit_splits
@@ -538,12 +514,6 @@ class SSFNScorer(Scorer):
                 counts = mistakes(outputs, self.problem.targets[rows]) if by_mistakes else losses
                 sums[:, i] += np.array([counts, losses]) @ weights
         return sums
-
-
-def _clock(task: Callable[[], Any]) -> float:
-    begin = perf_counter()
-    task()
-    return perf_counter() - begin
 
 
 def _chunk_losses(problem: Problem, recipe: Recipe[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
