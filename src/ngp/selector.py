@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from ngp._step_formatting import step_line
+from ngp._formatting import step_line
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.encoding import TableSelector, briefly_refused_gaps, check_training_data, checked_cv
 from ngp.data.groups import column_numbers, make_groups
@@ -564,6 +564,10 @@ def _prepare(
 ) -> _Task:
     """Check what `fit` is given, and make a task of it."""
     predictor = resolve_predictor(selector.predictor)
+    if predictor.scoring is not None and selector.loss != "auto":
+        raise ValueError(
+            f"loss={selector.loss!r} and scoring={predictor.scoring!r} exclude each other: give only one of them."
+        )
     data, targets = check_training_data(selector, X, y)
     selector._single_output = targets.ndim == 1
     weights = None
