@@ -248,7 +248,7 @@ class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
         shape = _image_shape(self.image_shape, problem.n_columns)
         device = resolve_device(device, self.dtype)
         scorer = CNNScorer(self, problem, random_state, n_jobs, device, shape)
-        assert scorer.numbers_an_image  # or the network is refused
+        scorer.numbers(0)  # refuses a network that returns something else
         return scorer
 
 
@@ -661,12 +661,12 @@ class CNNScorer(NetworkScorer):
             return self.architecture(n_columns)()
 
     @cached_property
-    def numbers_an_image(self) -> int:
+    def _numbers_an_image(self) -> int:
         """Numbers in the outputs of all layers, and in the patches of the convolutions; a wrong network is refused."""
         import torch
         from torch import nn
 
-        total = 1
+        total = 0
 
         def count(module: nn.Module, inputs: Any, outputs: Any) -> None:
             nonlocal total
@@ -688,11 +688,11 @@ class CNNScorer(NetworkScorer):
                 f"network returned {found} for images of shape {tuple(images.shape)}: it must return {expected}, "
                 "one row of outputs for each image."
             )
-        return total // len(images)
+        return max(1, total // len(images))
 
     def numbers(self, n_columns: int) -> int:
         """About how many numbers the layers of one network hold while it is trained with a batch."""
-        return self.numbers_an_image * self.config.batch_size
+        return self._numbers_an_image * self.config.batch_size
 
     @cached_property
     def scale(self) -> float:
