@@ -66,8 +66,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "dropout": {"network": dropping},
     "dropout through vmap": {"network": dropping_channels},
     "running statistics": {"network": normalised},
-    "warm start": {"warm_start": True},
-    "warm start, dropout, draws": {"network": dropping, "warm_start": True, "n_draws": 2},
+    "dropout, draws": {"network": dropping, "n_draws": 2},
 }
 
 
@@ -163,7 +162,7 @@ def predict_plainly(scorer: CNNScorer, network: nn.Module, images: Tensor) -> An
 def losses_by_hand(scorer: CNNScorer, selected: Any, new: Any) -> Any:
     """Parts of the loss of one candidate, one network after the other."""
     problem, config = scorer.problem, scorer.config
-    images, before = images_by_hand(problem, [*selected, *new]), images_by_hand(problem, selected)
+    images = images_by_hand(problem, [*selected, *new])
     predictions = []
     for round_ in problem.rounds:
         predicted = np.zeros((1, len(problem.X), problem.n_outputs))
@@ -172,8 +171,6 @@ def losses_by_hand(scorer: CNNScorer, selected: Any, new: Any) -> Any:
             rows = rows[problem.weights[rows] > 0]
             for draw in range(config.n_draws):
                 network = initial_network(scorer, len(selected), draw)
-                if config.warm_start and len(selected):
-                    train_plainly(scorer, network, before, rows, len(selected), draw)
                 train_plainly(scorer, network, images, rows, len(selected), draw)
                 predicted[0, judge] += predict_plainly(scorer, network, images[judge]) / config.n_draws
         predictions.append(predicted[:, round_.rows])
@@ -207,7 +204,6 @@ SETTINGS = {
     "one batch": {"batch_size": 100},
     "single rows": {"batch_size": 1, "epochs": 1},
     "through vmap": {"network": smooth},
-    "warm start, two draws": {"warm_start": True, "n_draws": 2, "network": smooth},
 }
 
 
@@ -221,9 +217,8 @@ def test_losses_of_other_networks(settings: dict[str, Any]) -> None:
     check_against_twin(bind(make_case("outputs", loss="squared_error"), **settings))
 
 
-@pytest.mark.parametrize("warm_start", [False, True])
-def test_the_first_step_and_the_empty_image(warm_start: bool) -> None:
-    check_against_twin(bind(make_case(), warm_start=warm_start), NOTHING)
+def test_the_first_step_and_the_empty_image() -> None:
+    check_against_twin(bind(make_case()), NOTHING)
 
 
 # Answers depend on the question alone
@@ -257,7 +252,7 @@ def test_networks_of_the_package_together_and_alone(network: str) -> None:
     assert scorer.fit(SELECTED).predict(X).shape == (12, 3)
 
 
-@pytest.mark.parametrize("settings", [KINDS["small"], KINDS["running statistics"], KINDS["warm start, dropout, draws"]])
+@pytest.mark.parametrize("settings", [KINDS["small"], KINDS["running statistics"], KINDS["dropout, draws"]])
 def test_jobs_and_chunks_change_nothing(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     problem = make_case(cv=TimeSeriesSplit(2))
     expected = bind(problem, **settings).add_losses(SELECTED, CANDIDATES).parts
@@ -296,7 +291,7 @@ def test_threads_do_not_share_random_numbers(network: Factory, monkeypatch: pyte
         assert_close(found, expected, "float64")
 
 
-@pytest.mark.parametrize("settings", [KINDS["dropout through vmap"], KINDS["warm start, dropout, draws"]])
+@pytest.mark.parametrize("settings", [KINDS["dropout through vmap"], KINDS["dropout, draws"]])
 def test_earlier_calls_change_nothing(settings: dict[str, Any]) -> None:
     problem = make_case(cv=0.3)
     scorer = bind(problem, "float32", **settings)
@@ -366,7 +361,7 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(
     np.testing.assert_allclose(found, np.mean(outputs, axis=0), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("settings", [KINDS["running statistics"], KINDS["warm start, dropout, draws"]])
+@pytest.mark.parametrize("settings", [KINDS["running statistics"], KINDS["dropout, draws"]])
 def test_pixels_that_are_not_selected_have_no_influence(settings: dict[str, Any]) -> None:
     predictor = bind(make_case(), "float32", **settings).fit(SELECTED)
     X = make_data("classes", seed=4)[0]
@@ -551,7 +546,7 @@ def test_a_pursuit_in_which_every_candidate_fails_ends(settings: dict[str, Any])
 
 BAD_SETTINGS = {
     "network": "resnet", "epochs": 0, "batch_size": 0, "learning_rate": 0.0, "weight_decay": -1.0, "n_draws": 0,
-    "warm_start": "yes", "refit_epochs": 0, "dtype": "half",
+    "refit_epochs": 0, "dtype": "half",
 }  # fmt: skip
 
 
@@ -562,7 +557,7 @@ def test_bad_settings_are_named() -> None:
 
 
 def test_the_configuration_is_cloned_and_pickled() -> None:
-    config = make_cnn(n_draws=3, warm_start=True)
+    config = make_cnn(n_draws=3)
     assert clone(config).get_params() == config.get_params()
     assert pickle.loads(pickle.dumps(config)).get_params() == config.get_params()
     assert config.classification_loss == "cross_entropy"

@@ -103,12 +103,11 @@ NETWORKS = {
     "MLP": make_mlp(),
     "MLP, two layers": make_mlp(n_layers=2, weight_decay=0.1, learning_rate=0.01),
     "MLP, two draws, many units": make_mlp(n_draws=2, n_units=130),
-    "MLP, warm start": make_mlp(warm_start=True),
     "CNN": make_cnn(),
     "CNN, strides": make_cnn(network=strided, weight_decay=0.1),
     "CNN, through vmap": make_cnn(network=smooth),
     "CNN, running statistics": make_cnn(network=normalised),
-    "CNN, warm start, two draws": make_cnn(warm_start=True, n_draws=2),
+    "CNN, two draws": make_cnn(n_draws=2),
 }
 
 

@@ -162,12 +162,6 @@ def predictions_by_hand(scorer: MLPScorer, selected: Any, new: Any, train: Any, 
     columns, outputs = [*selected, *new], []
     for draw in range(scorer.config.n_draws):
         network = initial_network(scorer, len(columns), len(selected), draw)
-        if scorer.config.warm_start and len(selected):
-            start = initial_network(scorer, len(selected), len(selected), draw)
-            train_plainly(scorer, start, X[:, selected], rows, len(selected), draw)
-            state = start.state_dict()
-            state["0.weight"] = functional.pad(state["0.weight"], (0, len(new)))
-            network.load_state_dict(state)
         train_plainly(scorer, network, X[:, columns], rows, len(selected), draw)
         outputs.append(predict_plainly(scorer, network, X[np.ix_(judge, columns)]))
     return np.mean(outputs, axis=0)
@@ -222,8 +216,7 @@ SETTINGS = {
     "single rows": {"batch_size": 1, "epochs": 1, "learning_rate": 0.02},
     "one batch": {"batch_size": 500},
     "many units": {"n_units": 70},  # which learn more slowly
-    "warm start": {"warm_start": True},
-    "warm start, two layers and draws": {"warm_start": True, "n_layers": 2, "n_draws": 2, "weight_decay": 0.1},
+    "two layers and draws": {"n_layers": 2, "n_draws": 2, "weight_decay": 0.1},
 }
 
 
@@ -237,7 +230,7 @@ def test_losses_of_other_networks(settings: dict[str, Any]) -> None:
     check_against_twin(make_case("outputs"), **settings)
 
 
-@pytest.mark.parametrize("settings", [{}, {"warm_start": True, "n_layers": 2}])
+@pytest.mark.parametrize("settings", [{}, {"n_layers": 2}])
 def test_first_step_and_long_selections(settings: dict[str, Any]) -> None:
     problem = make_case("classes", loss="cross_entropy", weighted=True)
     check_against_twin(problem, NOTHING, ColumnSets.of([[0], [2], [3, 5], [6, 2, 0]]), **settings)
@@ -264,11 +257,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
-@pytest.mark.parametrize("warm_start", [False, True])
 @pytest.mark.parametrize("dtype", TOLERANCES)
-def test_candidates_together_are_candidates_alone(dtype: str, warm_start: bool, way: str) -> None:
+def test_candidates_together_are_candidates_alone(dtype: str, way: str) -> None:
     problem = make_case("classes", cv=TimeSeriesSplit(3), loss="cross_entropy", weighted=True)
-    scorer = bind(problem, dtype, warm_start=warm_start)
+    scorer = bind(problem, dtype)
     for selected in (SELECTED, NOTHING):
         together = scorer.add_losses(selected, CANDIDATES).parts
         for i in range(len(CANDIDATES)):
@@ -285,7 +277,7 @@ def test_no_column_at_all_can_be_scored(way: str) -> None:
     assert np.isfinite(alone).all()
 
 
-@pytest.mark.parametrize("settings", [{"n_layers": 2}, {"warm_start": True, "n_draws": 2}])
+@pytest.mark.parametrize("settings", [{"n_layers": 2}, {"n_draws": 2}])
 def test_jobs_and_chunks_change_nothing(settings: dict[str, Any], way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dtype = "float32"
     problem = make_case("classes", cv=TimeSeriesSplit(3), loss="cross_entropy", weighted=True)
@@ -300,7 +292,7 @@ def test_jobs_and_chunks_change_nothing(settings: dict[str, Any], way: str, monk
                 assert_close(parts, expected, dtype)
 
 
-@pytest.mark.parametrize("settings", [{"warm_start": True}, {"n_draws": 2, "n_layers": 2}])
+@pytest.mark.parametrize("settings", [{}, {"n_draws": 2, "n_layers": 2}])
 def test_earlier_calls_change_nothing(settings: dict[str, Any], way: str) -> None:
     problem = make_case("outputs", cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0))
     scorer = bind(problem, "float32", **settings)
@@ -422,7 +414,7 @@ FINALS = {
     "explicit validation set": ({"kind": "outputs", "cv": "explicit", "weighted": True}, {"clip": 0.7}),
     "classes": ({"kind": "classes", "loss": "cross_entropy"}, {"n_draws": 2}),
     "two classes": ({"kind": "binary", "loss": "cross_entropy"}, {"n_layers": 2}),
-    "hinge": ({"kind": "classes", "loss": "hinge"}, {"warm_start": True, "weight_decay": 0.1}),
+    "hinge": ({"kind": "classes", "loss": "hinge"}, {"weight_decay": 0.1}),
 }
 
 
@@ -462,8 +454,7 @@ def test_a_training_that_diverged_is_not_taken_for_the_better_one(monkeypatch: p
     scorer = bind(make_case(), epochs=4, refit_epochs="auto")
     for bad, expected in [(4, 12), (12, 4)]:
 
-        def loss(scorer: Any, selected: Any, epochs: int, *, warm: bool, bad: int = bad) -> float:
-            assert not warm  # the final network begins afresh, and so must those that are judged
+        def loss(scorer: Any, selected: Any, epochs: int, bad: int = bad) -> float:
             return np.nan if epochs == bad else 1.0
 
         def losses(problem: Any, recipe: Any, step: float, candidates: Any) -> Any:
@@ -506,7 +497,7 @@ def test_an_easy_problem_is_solved(kind: str, loss: str) -> None:
 
 BAD_SETTINGS = {
     "n_units": 0, "n_layers": 0, "epochs": 0, "batch_size": 0, "learning_rate": 0.0, "weight_decay": -1.0,
-    "n_draws": 0, "warm_start": "yes", "clip": 0.0, "refit_epochs": "many", "dtype": "half",
+    "n_draws": 0, "clip": 0.0, "refit_epochs": "many", "dtype": "half",
 }  # fmt: skip
 
 
@@ -522,7 +513,7 @@ def test_a_device_that_is_not_there() -> None:
 
 
 def test_the_configuration_is_cloned_and_pickled() -> None:
-    config = make_mlp(n_draws=3, warm_start=True)
+    config = make_mlp(n_draws=3)
     assert clone(config).get_params() == config.get_params()
     assert pickle.loads(pickle.dumps(config)).get_params() == config.get_params()
     assert config.classification_loss == "cross_entropy"
