@@ -114,7 +114,8 @@ def here(name: str, what: str) -> dict[str, Any]:
         return {"seconds": perf_counter() - begin, "mb": peak_mb() - before}
     found = selector.estimate(X, y)
     took = perf_counter() - begin
-    return {"seconds": found.seconds, "mb": found.memory / 1e6, "estimate_seconds": took, "n_fits": int(found.n_fits)}
+    seconds = [float(each) for each in found.seconds]
+    return {"seconds": seconds, "mb": found.memory / 1e6, "estimate_seconds": took, "n_fits": found.n_fits}
 
 
 def elsewhere(name: str, what: str) -> dict[str, Any]:
