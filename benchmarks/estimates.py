@@ -19,10 +19,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from ngp.greedy.calibration import watched_memory
 
 from benchmarks.common import machine_facts, print_facts, save_json
 from benchmarks.data import make_wide_data
-from ngp.greedy.calibration import watched_memory
 from ngp.greedy.estimate import LEAST_BYTES
 
 FACTOR = 2

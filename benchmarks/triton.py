@@ -23,8 +23,7 @@ from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.scoring_gpu import LayerStack
 from ngp.predictors import MLP, SSFN, ColumnSets
-from ngp.predictors.mlp import MLPScorer
-from ngp.predictors.networks import NetworkScorer
+from ngp.predictors.networks import MLPScorer, NetworkScorer
 from ngp.predictors.ssfn import SSFNGpuScorer
 
 N_SELECTED = 10

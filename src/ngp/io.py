@@ -124,12 +124,9 @@ def _trusted() -> list[str]:
     from ngp.greedy.stability import Stability
     from ngp.kernels.layers import Layer, Network
     from ngp.predictors.base import Constant, ScaledColumns
-    from ngp.predictors.cnn import CNN, ImageNetwork, SeenPixels
     from ngp.predictors.estimator import Estimator, FittedEstimator
-    from ngp.predictors.kernel import Kernel
-    from ngp.predictors.kernel_predictor import KernelPredictor
-    from ngp.predictors.mlp import MLP, Perceptron
-    from ngp.predictors.networks import NetworkPredictor
+    from ngp.predictors.kernel import Kernel, KernelPredictor
+    from ngp.predictors.networks import CNN, MLP, ImageNetwork, NetworkPredictor, Perceptron, SeenPixels
     from ngp.predictors.ssfn import SSFN, SSFNPredictor
     from ngp.predictors.ssfn_estimators import SSFNClassifier, SSFNRegressor
     from ngp.selector import NeuralGreedyPursuit
