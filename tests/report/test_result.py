@@ -305,3 +305,12 @@ def test_a_file_that_is_no_result_is_refused(reason: str, tmp_path: Path) -> Non
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"can't be read: no such file or directory\."):
         Result.read(tmp_path / "missing.json")
+
+
+def test_the_example_in_the_documentation_has_all_fields() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "result.md").read_text(encoding="utf-8")
+    example, document = json.loads(text.split("```json")[1].split("```")[0]), cases.regression().document()
+    assert list(example) == list(document)
+    assert list(example["path"][0]) == list(document["path"][0])
+    for part in ("asked", "features", "groups", "answer", "fit"):
+        assert list(example[part]) == list(document[part])
