@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from ngp.kernels.devices import has_nvidia_driver
 
-NEEDS_TORCH = ["regressions", "scoring_gpu", "stacks", "training", "convolutional", "deeplift"]
+NEEDS_TORCH = ["regressions", "scoring_gpu", "networks", "deeplift"]
 NEEDS_TRITON = ["perceptron_gpu", "layer_kernels", "scoring_fused"]
 DRAWS = ["candidates_plot", "comparison_plot", "fit_plot", "pixels_plot", "plots", "ranking_plot", "roar_plot"]
 

@@ -22,6 +22,7 @@ __all__ = [
     "outcomes",
     "p_value",
     "step_in_words",
+    "step_line",
     "taken_back",
     "undone",
     "with_error",
@@ -146,3 +147,10 @@ def left_behind(steps: Sequence[Step], shown: Callable[[str], str] = str) -> tup
         if step.group is not None and step.group not in selected and step.group not in dropped:
             tried[step.group] = shown(step.name)
     return list(dropped.values()), list(tried.values())
+
+
+def step_line(step: Step, steps: Sequence[Step] = ()) -> str:
+    """A step in one line of text, which begins with the number of features that are selected then."""
+    what = step_in_words(step, group_names(steps)) or "start"
+    error = f" ± {step.standard_error:.2g}" if step.standard_error == step.standard_error else ""
+    return f"{step.n_selected:4d}  {what:<24} loss {step.loss:.6g}{error}  {step.seconds:.1f} s"

@@ -44,9 +44,9 @@ def save(selector: NeuralGreedyPursuit, path: str | PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
     from skops.io import dumps
 
-    from ngp.fitted import FittedSelector
+    from ngp.selector import NeuralGreedyPursuit
 
-    if not isinstance(selector, FittedSelector):
+    if not isinstance(selector, NeuralGreedyPursuit):
         raise TypeError(f"save takes a fitted selector, but got a {type(selector).__name__}.")
     check_is_fitted(selector)
     try:
@@ -119,29 +119,23 @@ def _trusted() -> list[str]:
     from ngp.data.encoding import ColumnEncoder
     from ngp.data.groups import Groups, _NumberedNames
     from ngp.greedy import stopping
+    from ngp.greedy.look_ahead import LookAhead
     from ngp.greedy.path import Step
     from ngp.greedy.stability import Stability
-    from ngp.kernels.layers import Network
-    from ngp.kernels.self_sizing import Layer as GrownLayer
-    from ngp.kernels.self_sizing import Network as GrownNetwork
-    from ngp.predictors.cnn import CNN, ImageNetwork, SeenPixels
-    from ngp.predictors.constant import Constant
-    from ngp.predictors.estimator import EstimatorPredictor, FittedEstimator
-    from ngp.predictors.kernel import Kernel
-    from ngp.predictors.kernel_predictor import KernelPredictor
-    from ngp.predictors.mlp import MLP, Perceptron
-    from ngp.predictors.networks import NetworkPredictor
-    from ngp.predictors.scaling import ScaledColumns
-    from ngp.predictors.ssfn import SSFN
+    from ngp.kernels.layers import Layer, Network
+    from ngp.predictors.base import Constant, ScaledColumns
+    from ngp.predictors.estimator import Estimator, FittedEstimator
+    from ngp.predictors.kernel import Kernel, KernelPredictor
+    from ngp.predictors.networks import CNN, MLP, ImageNetwork, NetworkPredictor, Perceptron, SeenPixels
+    from ngp.predictors.ssfn import SSFN, SSFNPredictor
     from ngp.predictors.ssfn_estimators import SSFNClassifier, SSFNRegressor
-    from ngp.predictors.ssfn_scorer import SSFNPredictor
     from ngp.selector import NeuralGreedyPursuit
 
     own: list[Any] = [
-        NeuralGreedyPursuit, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
-        SSFN, MLP, CNN, Kernel, EstimatorPredictor, SSFNClassifier, SSFNRegressor,
+        NeuralGreedyPursuit, LookAhead, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
+        SSFN, MLP, CNN, Kernel, Estimator, SSFNClassifier, SSFNRegressor,
         Constant, FittedEstimator, KernelPredictor, NetworkPredictor, SSFNPredictor,
-        GrownLayer, GrownNetwork, ImageNetwork, Network, Perceptron, ScaledColumns, SeenPixels,
+        ImageNetwork, Layer, Network, Perceptron, ScaledColumns, SeenPixels,
         *(getattr(stopping, name) for name in stopping.__all__),
     ]  # fmt: skip
     return [*(f"{each.__module__}.{each.__qualname__}" for each in own), *OTHER_TYPES]

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from ngp.kernels import deeplift
-from ngp.kernels.convolutional import paper_network, strong_network
 from ngp.kernels.deeplift import attributions, explainable_layers
+from ngp.predictors.networks import convolutional
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 EXACT = 1e-8  # the bar; what is measured is 1e-14 or so
@@ -38,9 +38,9 @@ def perceptron(n_inputs: int, n_layers: int, n_outputs: int) -> nn.Sequential:
 def network_and_shape(name: str) -> tuple[nn.Module, tuple[int, ...]]:
     image = (1, 28, 28) if name == "paper" else (3, 13, 10)
     if name in ("paper", "paper in colours"):
-        return paper_network(image, 10 if name == "paper" else 1), image
+        return convolutional("paper", image, 10 if name == "paper" else 1), image
     if name == "strong":
-        return strong_network(image, 3), image
+        return convolutional("strong", image, 3), image
     return perceptron(6, int(name), 4), (6,)
 
 
@@ -96,7 +96,7 @@ def test_ties_in_a_maximum(first: nn.Module) -> None:
 
 
 def test_paper_network_on_flat_images() -> None:  # all its maxima tie
-    network = paper_network((1, 28, 28), 10).double()
+    network = convolutional("paper", (1, 28, 28), 10).double()
     inputs, baselines = torch.zeros(2, 1, 28, 28).double(), torch.ones(2, 1, 28, 28).double()
     inputs[1, :, 10:18, 10:18] = 1
     assert lack(network, inputs, baselines) < EXACT

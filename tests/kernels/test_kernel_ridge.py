@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 from ngp.kernels import algebra as algebra_module
 from ngp.kernels import kernel_ridge
 from ngp.kernels.algebra import Algebra, NumpyAlgebra, TorchAlgebra, jitter
-from ngp.kernels.kernel_functions import Candidates, KernelTask, kernel_matrix
-from ngp.kernels.kernel_ridge import score_chunk, train_kernel
+from ngp.kernels.kernel_ridge import Candidates, KernelTask, kernel_matrix, score_chunk, train_kernel
 
 KERNELS = ["rbf", "arc-cosine"]
 LIBRARIES = ["numpy", "torch"]

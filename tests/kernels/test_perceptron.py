@@ -13,10 +13,9 @@ import torch
 from torch import nn
 
 from ngp.data.losses import LOSSES
+from ngp.kernels.networks import StackedNetwork, Targets, plan_batches, train
 from ngp.kernels.perceptron import LOSS_NUMBERS, is_compiled, pack_parameters, train_perceptron
 from ngp.kernels.scoring import _kernels, padded_width
-from ngp.kernels.stacks import StackedNetwork
-from ngp.kernels.training import Targets, plan_batches, train
 
 pytestmark = [
     pytest.mark.skipif(not is_compiled(), reason="the compiled module isn't built"),

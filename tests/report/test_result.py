@@ -20,6 +20,7 @@ from ngp import NeuralGreedyPursuit
 from ngp.data.groups import image_windows
 from ngp.greedy.path import Step
 from ngp.greedy.stopping import Plateau
+from ngp.predictors import Estimator
 from ngp.report.result import Columns, Result
 
 
@@ -236,6 +237,7 @@ def test_long_parameters_are_put_into_words() -> None:
         ({"cv": "loo", "loss": "squared_error"}, "leave one out", "squared_error"),
         ({"cv": [(np.arange(60), np.arange(60, 120))]}, "1 given split", "squared_error"),
         ({"cv": (np.ones((9, 8)), np.arange(9.0))}, "an explicit validation set of 9 rows", "squared_error"),
+        ({"predictor": Estimator(Ridge(), scoring="r2")}, "5 random folds", "scoring: r2"),
     ],
 )
 def test_validation_and_loss_are_put_into_words(options: dict[str, Any], cv: str, loss: str) -> None:
@@ -305,12 +307,3 @@ def test_a_file_that_is_no_result_is_refused(reason: str, tmp_path: Path) -> Non
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"can't be read: no such file or directory\."):
         Result.read(tmp_path / "missing.json")
-
-
-def test_the_example_in_the_documentation_has_all_fields() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "result.md").read_text(encoding="utf-8")
-    example, document = json.loads(text.split("```json")[1].split("```")[0]), cases.regression().document()
-    assert list(example) == list(document)
-    assert list(example["path"][0]) == list(document["path"][0])
-    for part in ("asked", "features", "groups", "answer", "fit"):
-        assert list(example[part]) == list(document[part])

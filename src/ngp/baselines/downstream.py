@@ -20,8 +20,7 @@ from ngp._types import AnyArray, FloatArray
 from ngp.data.groups import make_groups
 from ngp.data.losses import labels, probabilities
 from ngp.data.problem import make_problem
-from ngp.predictors.committee import bind_predictor
-from ngp.predictors.resolve import resolve_predictor
+from ngp.predictors.committee import bind_predictor, resolve_predictor
 
 __all__ = ["DOWNSTREAM", "PredictorEstimator", "downstream_estimator"]
 

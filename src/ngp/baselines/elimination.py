@@ -19,9 +19,9 @@ from ngp.baselines.base import SelfChoosing, TrainingData
 from ngp.baselines.downstream import PredictorEstimator
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.greedy.uncertainty import standard_error
+from ngp.greedy.path import standard_error
 from ngp.predictors.base import ColumnSets, Predictor
-from ngp.predictors.resolve import PREDICTORS, resolve_predictor
+from ngp.predictors.committee import PREDICTORS, resolve_predictor
 
 __all__ = ["Elimination", "EliminationStep", "Judgement"]
 
@@ -104,6 +104,8 @@ class Elimination(SelfChoosing):
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
         predictor = resolve_predictor(self.predictor)
+        if predictor.scoring is not None:
+            raise ValueError(f"predictor={predictor.name} with scoring can't judge features here: leave scoring out.")
         problem = make_problem(
             data.X,
             data.y,

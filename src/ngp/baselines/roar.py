@@ -19,10 +19,9 @@ from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
 from ngp.data.folds import make_rounds
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.greedy.uncertainty import standard_error
+from ngp.greedy.path import standard_error
 from ngp.predictors.base import ColumnSets, FittedPredictor, Predictor
-from ngp.predictors.committee import bind_predictor
-from ngp.predictors.resolve import resolve_predictor
+from ngp.predictors.committee import bind_predictor, resolve_predictor
 
 __all__ = ["ROAR", "RoarCurve", "roar_curve"]
 
@@ -131,9 +130,9 @@ def roar_curve(
     rest = [np.concatenate([np.zeros(0, np.intp), *(blocks[i] for i in sorted(order[n:]))]) for n in n_removed]
     with threadpool_limits(1, user_api="blas"):
         parts = scorer.add_losses(order[:0], ColumnSets.of([columns for columns in rest if len(columns)])).parts
-    filled = np.tile(problem.constant_losses(), (len(rest), 1))
+    constant = scorer.constant_losses(problem)
+    filled, weights = np.tile(constant.parts, (len(rest), 1)), constant.weights
     filled[[len(columns) > 0 for columns in rest]] = parts
-    weights = problem.part_weights
     errors = np.array([standard_error(each, weights) if len(weights) > 1 else np.nan for each in filled])
     return RoarCurve(wanted, n_removed, filled @ weights, errors)
 

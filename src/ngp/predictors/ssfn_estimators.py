@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ngp.kernels.ridge import FloatArray
-from ngp.kernels.self_sizing import Growth, grow_network
+from ngp._types import FloatArray
+from ngp.kernels.layers import Growth, grow_network
 
 __all__ = ["SSFNClassifier", "SSFNRegressor"]
 
@@ -85,14 +85,14 @@ class _SSFN(BaseEstimator):  # type: ignore[misc]
         inputs = self._scale_inputs.fit_transform(X, sample_weight=sample_weight)
         outputs = self._scale_targets.fit_transform(targets, sample_weight=sample_weight)
         growth = self._growth(targets.shape[1])
-        network = grow_network(inputs, outputs, sample_weight, growth, check_random_state(self.random_state))
+        network, costs = grow_network(inputs, outputs, sample_weight, growth, check_random_state(self.random_state))
         self.network_ = network
         self.coefs_ = [network.coef, *(layer.coef for layer in network.layers)]
         self.intercepts_ = [network.intercept, *(layer.intercept for layer in network.layers)]
         self.n_layers_ = len(network.layers)
         self.n_units_ = [len(layer.bias) for layer in network.layers]
         with np.errstate(divide="ignore"):  # a perfect fit is -inf dB
-            self.training_nme_ = 20 * np.log10(network.costs)
+            self.training_nme_ = 20 * np.log10(costs)
 
     def _growth(self, n_outputs: int) -> Growth:
         parameters = {field.name: getattr(self, field.name) for field in fields(Growth)}
@@ -157,7 +157,7 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
         Output weights of the linear regression and of each hidden layer.
     intercepts_ : list of `n_layers_` + 1 ndarrays
         Intercepts of the linear regression and of each hidden layer.
-    network_ : ngp.kernels.self_sizing.Network
+    network_ : ngp.kernels.layers.Network
         The network with all of its weights.
     n_features_in_ : int
         Number of features seen during fit.
@@ -281,7 +281,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
         Output weights of the linear classifier and of each hidden layer.
     intercepts_ : list of `n_layers_` + 1 ndarrays
         Intercepts of the linear classifier and of each hidden layer.
-    network_ : ngp.kernels.self_sizing.Network
+    network_ : ngp.kernels.layers.Network
         The network with all of its weights.
     n_features_in_ : int
         Number of features seen during fit.

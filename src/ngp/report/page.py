@@ -181,7 +181,7 @@ def _path_table(steps: Sequence[Step]) -> Table:
         "Loss": [number(step.loss) for step in steps],
         "Standard error": [number(step.standard_error) for step in steps],
         "Gain": [_percent(step.gain) for step in steps],
-        "p-value": [p_value(step.chance) for step in steps],
+        "p-value": [p_value(step.p_value) for step in steps],
         "Candidates": [f"{step.n_fits:,}" for step in steps],
         "Time": [duration(step.seconds) for step in steps],
         "Kept": [outcome or "yes" for outcome in kept],

@@ -30,14 +30,13 @@ from ngp.data.sources import as_columns, in_memory
 from ngp.greedy.path import Step, additions
 from ngp.greedy.stability import STABLE_FROM
 from ngp.io import write_whole
-from ngp.predictors.committee import Committee, Schedule
-from ngp.predictors.resolve import resolve_predictor
+from ngp.predictors.committee import Committee, Schedule, resolve_predictor
 
 __all__ = ["Result", "correlations"]
 
 SCHEMA = "ngp-result/2"
 # Parameters that don't bear on what is selected.
-NOT_ASKED = frozenset({"checkpoint", "callback", "verbose"})
+NOT_ASKED = frozenset({"checkpoint", "verbose"})
 MOST_POINTS, MOST_CLASSES, MOST_CORRELATED = 1000, 20, 5
 
 
@@ -426,9 +425,8 @@ def _question(selector: Any, y: Any, target: str) -> Question:
 
 def _loss_in_words(selector: Any, predictor: Any) -> str:
     """The loss that `fit` used for ``"auto"``, or the name of the scorer."""
-    scoring = getattr(selector, "scoring", None) or getattr(predictor, "scoring", None)
-    if scoring is not None:
-        return f"scoring: {_plain(scoring)}"
+    if predictor.scoring is not None:
+        return f"scoring: {_plain(predictor.scoring)}"
     if selector.loss == "auto":
         return "squared_error" if selector.task_ == "regression" else str(predictor.classification_loss)
     return str(selector.loss)
