@@ -265,7 +265,7 @@ def test_it_is_written_down(tmp_path: Path) -> None:
     selector = NeuralGreedyPursuit(stop="auto", **QUICK).fit(X, y)
     result = Result.of(selector, X, y)
     assert json.loads(result.to_json())["path"][0]["chance"] is None
-    assert [step.chance for step in result.steps[1:]] == [step.chance for step in selector.path_[1:]]
+    assert [step.chance for step in result.path[1:]] == [step.chance for step in selector.path_[1:]]
     selector.save(tmp_path / "saved")
     loaded = NeuralGreedyPursuit.load(tmp_path / "saved")
     assert [step.chance for step in loaded.path_[1:]] == [step.chance for step in selector.path_[1:]]
