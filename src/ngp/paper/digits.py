@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.baselines import registry
-from ngp.baselines.downstream import PredictorEstimator
+from ngp.baselines.base import PredictorEstimator
 from ngp.data.groups import image_windows
 from ngp.datasets import load_mnist
 from ngp.paper.experiment import Plan, Protocol

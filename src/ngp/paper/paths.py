@@ -9,7 +9,7 @@ import numpy as np
 
 from ngp import NeuralGreedyPursuit
 from ngp._types import IntArray
-from ngp.baselines.downstream import PredictorEstimator
+from ngp.baselines.base import PredictorEstimator
 from ngp.greedy.path import Step
 from ngp.greedy.stopping import StopRule
 from ngp.paper.metrics import normalized_mean_error_db

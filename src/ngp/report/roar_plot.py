@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ngp.baselines.roar import RoarCurve
 from ngp.report.style import COLOURS, MARKERS, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from ngp.baselines import RoarCurve
 
 __all__ = ["plot_roar"]
 
