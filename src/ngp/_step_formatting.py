@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # the command line imports this, and nothing that takes long
     from ngp.greedy.path import Step
 
-__all__ = ["fates", "group_names", "left_behind", "only_additions", "step_in_words", "taken_back", "undone"]
+__all__ = [
+    "fates",
+    "group_names",
+    "left_behind",
+    "only_additions",
+    "step_in_words",
+    "step_line",
+    "taken_back",
+    "undone",
+]
 
 
 def only_additions(steps: Sequence[Step]) -> bool:
@@ -80,3 +89,10 @@ def left_behind(steps: Sequence[Step], shown: Callable[[str], str] = str) -> tup
         if step.group is not None and step.group not in selected and step.group not in dropped:
             tried[step.group] = shown(step.name)
     return list(dropped.values()), list(tried.values())
+
+
+def step_line(step: Step, steps: Sequence[Step] = ()) -> str:
+    """A step in one line of text, which begins with the number of features that are selected then."""
+    what = step_in_words(step, group_names(steps)) or "start"
+    error = f" ± {step.standard_error:.2g}" if step.standard_error == step.standard_error else ""
+    return f"{step.n_selected:4d}  {what:<24} loss {step.loss:.6g}{error}  {step.seconds:.1f} s"

@@ -44,9 +44,9 @@ def save(selector: NeuralGreedyPursuit, path: str | PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
     from skops.io import dumps
 
-    from ngp.fitted import FittedSelector
+    from ngp.selector import NeuralGreedyPursuit
 
-    if not isinstance(selector, FittedSelector):
+    if not isinstance(selector, NeuralGreedyPursuit):
         raise TypeError(f"save takes a fitted selector, but got a {type(selector).__name__}.")
     check_is_fitted(selector)
     try:
@@ -119,6 +119,7 @@ def _trusted() -> list[str]:
     from ngp.data.encoding import ColumnEncoder
     from ngp.data.groups import Groups, _NumberedNames
     from ngp.greedy import stopping
+    from ngp.greedy.look_ahead import LookAhead
     from ngp.greedy.path import Step
     from ngp.greedy.stability import Stability
     from ngp.kernels.layers import Network
@@ -138,7 +139,7 @@ def _trusted() -> list[str]:
     from ngp.selector import NeuralGreedyPursuit
 
     own: list[Any] = [
-        NeuralGreedyPursuit, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
+        NeuralGreedyPursuit, LookAhead, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
         SSFN, MLP, CNN, Kernel, EstimatorPredictor, SSFNClassifier, SSFNRegressor,
         Constant, FittedEstimator, KernelPredictor, NetworkPredictor, SSFNPredictor,
         GrownLayer, GrownNetwork, ImageNetwork, Network, Perceptron, ScaledColumns, SeenPixels,

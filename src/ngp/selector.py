@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path as FilePath
-from typing import Any, ClassVar, Literal, Self
+from time import perf_counter
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags, check_array, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from ngp.data.losses import LOSSES
-from ngp.data.problem import Problem, check_columns
-from ngp.fitted import FittedSelector
+from ngp._step_formatting import step_line
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.data.encoding import TableSelector, briefly_refused_gaps, check_training_data, checked_cv
+from ngp.data.groups import column_numbers, make_groups
+from ngp.data.losses import LOSSES, labels, probabilities
+from ngp.data.problem import Problem, check_columns, make_problem
+from ngp.greedy.candidates import Search
 from ngp.greedy.checkpoint import Checkpoint, identity_of
-from ngp.greedy.estimate import Estimate, estimate_fit
+from ngp.greedy.estimate import Estimate, estimate_pursuit
+from ngp.greedy.look_ahead import LookAhead
 from ngp.greedy.loop import pursue
-from ngp.greedy.monitor import Monitor, logger
 from ngp.greedy.path import Path, Step, finished
+from ngp.greedy.screening import Screening
 from ngp.greedy.stability import Stability, selections_on_halves
-from ngp.greedy.stopping import NO_CANDIDATE_LEFT, StopRule
+from ngp.greedy.stopping import (
+    NO_CANDIDATE_LEFT,
+    FirstOf,
+    MaxColumns,
+    MaxFeatures,
+    MaxTime,
+    Plateau,
+    RelativeImprovement,
+    Significance,
+    StopRule,
+)
 from ngp.kernels.parallel import keep_workers
-from ngp.predictors.base import Scorer
+from ngp.predictors.base import Predictor, Scorer
+from ngp.predictors.committee import bind_predictor
 from ngp.predictors.constant import Constant
-from ngp.predictors.resolve import PREDICTORS
-from ngp.preparation import Prepared, prepare, stop_rule
+from ngp.predictors.resolve import PREDICTORS, resolve_predictor
 
 __all__ = ["NeuralGreedyPursuit"]
 
+logger = logging.getLogger("ngp")
+logger.addHandler(logging.NullHandler())
+
 # Parameters that don't change the result, or that the data, the folds, the groups and the seed stand for.
-NOT_DEFINING = frozenset(
-    {"checkpoint", "callback", "verbose", "n_jobs", "max_time", "max_fits", "n_resamples"}
-    | {"groups", "fixed", "cv", "random_state"}
-)
+NOT_DEFINING = frozenset({"checkpoint", "verbose", "n_jobs", "max_time", "groups", "fixed", "cv", "random_state"})
 
 
-class NeuralGreedyPursuit(FittedSelector):
+def _is_classification(selector: NeuralGreedyPursuit) -> bool:
+    if selector.task == "classification":
+        return True
+    check_is_fitted(selector)
+    if selector.task_ != "classification":
+        raise AttributeError("predict_proba is for classes, and this selector was fitted to a regression.")
+    return True
+
+
+class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
     """Select features one by one, each by retraining a predictor for every candidate.
 
     Start with no features; in each step retrain the predictor for every candidate together with those already
@@ -64,9 +94,10 @@ class NeuralGreedyPursuit(FittedSelector):
         that step back.
     stop : {"auto", "plateau"}, StopRule or None, default=None
         A rule of `ngp.greedy.stopping` instead of `tol`. ``"auto"``, which is also what None means if neither a number
-        nor `tol` is given, stops when steps gain no more than the best of as many useless candidates may gain by
-        chance; this takes several times as long as the steps themselves. ``"plateau"`` goes on until the loss has not
-        improved for three steps, then keeps the smallest selection within a standard error of the best.
+        nor `tol` is given, stops when the gain of a step isn't significant: when the best of as many useless
+        candidates may gain as much. This takes several times as long as the steps themselves. ``"plateau"`` goes on
+        until the loss has not improved for three steps, then keeps the smallest selection within a standard error of
+        the best.
     groups : None, labels, list of lists, mapping or Groups, default=None
         Columns that enter together; category columns of a data frame always do. Costs of columns or groups are part of
         the groups (see `ngp.data.groups.make_groups`): with them, the largest improvement per cost wins a step.
@@ -87,23 +118,15 @@ class NeuralGreedyPursuit(FittedSelector):
     floating : bool, default=False
         Whether to take back wrong picks: after each addition what no longer pays is dropped, and in the end features
         are exchanged, one for one or one for several, as long as that lowers the loss (see `ngp.greedy.floating`).
-    look_ahead : int, default=1
-        How many features are added in mind to find the best one to begin with: with 2, pairs are scored, so that
-        features that only work together are found. At most 5 (see `ngp.greedy.look_ahead`).
-    beam_width : int or None, default=None
-        For `look_ahead`: how many of the best smaller sets are extended by all candidates. None tries all sets, or
-        as many as 50,000 trainings a step allow.
+    look_ahead : int or LookAhead, default=1
+        How many features are added tentatively to find the best one to begin with: with 2, pairs are scored, so that
+        features that only work together are found. At most 5. `ngp.greedy.look_ahead.LookAhead` limits the number of
+        sets.
     screen : int, "auto" or None, default=None
         For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
-    n_resamples : int, default=0
-        On how many random halves of the rows to select again (an even number), to see how stable the selection is
-        (`stability_`; see `ngp.greedy.stability`). It takes about half as long as so many fits. Where `max_time` or
-        `max_fits` is used up, there are fewer.
     max_time : float or None, default=None
         Seconds after which no further step begins.
-    max_fits : int or None, default=None
-        Number of scored candidates after which no further step begins.
     n_jobs : int or None, default=None
         Parallel tasks, as everywhere in scikit-learn. The result doesn't depend on it.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -112,9 +135,6 @@ class NeuralGreedyPursuit(FittedSelector):
     checkpoint : path or None, default=None
         A file that is kept up to date after every step. A fit that was killed goes on with it, to the same result;
         a checkpoint of other data, parameters or another version is refused.
-    callback : callable or None, default=None
-        Called with each `Step` as it is made; if it returns True, the pursuit ends. Callbacks of scikit-learn (see
-        `set_callbacks`) are told of the steps, too.
     verbose : int, default=0
         Whether to print a line for each step. Python's logger ``ngp`` gets the same lines at the level INFO.
     random_state : int, RandomState or None, default=None
@@ -137,9 +157,9 @@ class NeuralGreedyPursuit(FittedSelector):
     stop_reason_ : str
         Why the pursuit ended.
     partial_ : bool
-        Whether it was cut short by `max_time`, `max_fits`, Ctrl-C or a callback.
+        Whether it was cut short by a budget, Ctrl-C or a callback.
     stability_ : Stability
-        How often each candidate was selected on halves of the rows; only with `n_resamples`.
+        How often each candidate is selected on halves of the rows; set by `measure_stability`.
     task_ : str
         "regression" or "classification".
     classes_ : array
@@ -180,23 +200,19 @@ class NeuralGreedyPursuit(FittedSelector):
             None,
         ],
         "tol": [Interval(Real, 0, None, closed="left"), None],
-        "stop": [StrOptions({"auto", "plateau"}), HasMethods("check"), None],
+        "stop": [StrOptions({"auto", "plateau"}), StopRule, None],
         "fixed": ["array-like", None],
         "cv": [object],
         "loss": [StrOptions({"auto", *LOSSES})],
         "scoring": [str, callable, None],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "floating": ["boolean"],
-        "look_ahead": [Interval(Integral, 1, 5, closed="both")],
-        "beam_width": [Interval(Integral, 1, None, closed="left"), None],
+        "look_ahead": [Interval(Integral, 1, 5, closed="both"), LookAhead],
         "screen": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
-        "n_resamples": [Interval(Integral, 0, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "max_fits": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
         "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
         "checkpoint": [str, PathLike, None],
-        "callback": [callable, None],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
@@ -215,16 +231,12 @@ class NeuralGreedyPursuit(FittedSelector):
         scoring: str | Callable[..., float] | None = None,
         task: str = "auto",
         floating: bool = False,
-        look_ahead: int = 1,
-        beam_width: int | None = None,
+        look_ahead: int | LookAhead = 1,
         screen: int | Literal["auto"] | None = None,
-        n_resamples: int = 0,
         max_time: float | None = None,
-        max_fits: int | None = None,
         n_jobs: int | None = None,
         device: str = "auto",
         checkpoint: str | PathLike[str] | None = None,
-        callback: Callable[[Step], object] | None = None,
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -240,15 +252,11 @@ class NeuralGreedyPursuit(FittedSelector):
         self.task = task
         self.floating = floating
         self.look_ahead = look_ahead
-        self.beam_width = beam_width
         self.screen = screen
-        self.n_resamples = n_resamples
         self.max_time = max_time
-        self.max_fits = max_fits
         self.n_jobs = n_jobs
         self.device = device
         self.checkpoint = checkpoint
-        self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
 
@@ -280,13 +288,27 @@ class NeuralGreedyPursuit(FittedSelector):
         NeuralGreedyPursuit
             The selector itself, fitted.
         """
-        saved = Checkpoint.read(self._checkpoint_path) if self._checkpoint_path else None
-        seed = saved.seed if saved and self.random_state is None else None
-        prepared = prepare(self, X, y, sample_weight, cv_groups, seed)
-        check_columns(prepared.problem, prepared.fixed)
+        file = None if self.checkpoint is None else FilePath(self.checkpoint)
+        saved = Checkpoint.read(file) if file else None
+        task = _prepare(self, X, y, sample_weight, cv_groups, saved.seed if saved else None)
+        check_columns(task.problem, task.fixed)
+        self.__dict__.pop("stability_", None)  # of an earlier fit
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"), keep_workers():
-            self._select(prepared, saved)
+            search, identity = task.search(), {}
+            if file:
+                defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
+                identity = identity_of(task.problem, task.fixed, {**defining, "random_state": task.seed})
+            if file and saved:
+                saved.check(file, identity)
+                logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
+            context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
+            save = (lambda steps: Checkpoint(identity, task.seed, steps).write(file)) if file else None
+            monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save)
+            path = task.pursue(search, saved.steps if saved else (), monitor)
+            self._finish(task.problem, search.scorer, path)
+            self._warn_of_fewer(path)
+            context.call_on_fit_task_end(estimator=self)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -299,7 +321,7 @@ class NeuralGreedyPursuit(FittedSelector):
     ) -> Estimate:
         """Predict how long `fit` would take, and how much memory; nothing is fitted.
 
-        A few candidates are scored, which takes some two seconds, or as long as one unit of work where that is more.
+        A few candidates are scored, which takes about a second, or as long as scoring one candidate if that is more.
 
         Parameters
         ----------
@@ -309,60 +331,67 @@ class NeuralGreedyPursuit(FittedSelector):
         Returns
         -------
         Estimate
-            Its attributes are ``seconds``, ``memory`` and more; printed, it says them in words.
+            Its attributes are ``seconds``, a range, ``memory`` and more; printed, it says them in words.
         """
-        return estimate_fit(self, X, y, sample_weight, cv_groups)
+        begin = perf_counter()
+        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
+        check_columns(task.problem, task.fixed)
+        with threadpool_limits(1, user_api="blas"), keep_workers():
+            return estimate_pursuit(
+                task.search(), task.rule, task.fixed, task.n_fixed, self.floating, perf_counter() - begin
+            )
 
-    @property
-    def _checkpoint_path(self) -> FilePath | None:
-        return None if self.checkpoint is None else FilePath(self.checkpoint)
+    def measure_stability(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        cv_groups: npt.ArrayLike | None = None,
+        *,
+        n_halves: int = 50,
+    ) -> Stability:
+        """Select again on random halves of the rows, to see how stable the selection is.
 
-    def _select(self, prepared: Prepared, saved: Checkpoint | None) -> None:
-        self.__dict__.pop("stability_", None)  # of an earlier fit, before anybody hears of this one
-        problem, _, fixed, seed = prepared
-        search, rule = prepared.search(self), stop_rule(self, problem, fixed)
-        file, identity = self._checkpoint_path, {}
-        if file:
-            identity = identity_of(problem, fixed, {**self._defining_parameters(), "random_state": seed})
-        if file and saved:
-            saved.check(file, identity)
-            logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
-        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
-        attributes = partial(self._attributes_after, problem, search.scorer)
-        path = pursue(
-            search,
-            rule,
-            fixed=fixed,
-            n_fixed=len(self.fixed_),
-            floating=self.floating,
-            chance=prepared.chance(self, rule),
-            made=saved.steps if saved else (),
-            observer=Monitor(self, context, attributes, file, identity, seed),
-        )
-        self._finish(problem, search.scorer, path)
-        self._say_if_fewer(path)
-        if self.n_resamples:
-            select = partial(self._pursue_on, prepared)
-            selections = selections_on_halves(problem, self.n_resamples, seed, select, rule, path)
-            if selections:
-                self.stability_ = Stability(selections, problem.groups.n_groups, problem.n_candidates(fixed))
-        context.call_on_fit_task_end(estimator=self)
+        It takes about half as long as `n_halves` fits.
 
-    def _pursue_on(self, prepared: Prepared, rule: StopRule, problem: Problem) -> Path:
-        """Select on some of the rows."""
-        part = prepared._replace(problem=problem)
-        return pursue(
-            part.search(self),
-            rule,
-            fixed=part.fixed,
-            n_fixed=len(self.fixed_),
-            floating=self.floating,
-            chance=part.chance(self, rule),
-        )
+        Parameters
+        ----------
+        X, y, sample_weight, cv_groups : array-like
+            As for `fit`.
+        n_halves : int, default=50
+            Number of halves, an even number since they come in complementary pairs.
 
-    def _defining_parameters(self) -> dict[str, Any]:
-        """Parameters that have a say in the result, but for those that the data, folds and groups stand for."""
-        return {name: value for name, value in self.get_params(deep=False).items() if name not in NOT_DEFINING}
+        Returns
+        -------
+        Stability
+            How often each candidate is selected; it is kept as `stability_`.
+
+        Examples
+        --------
+        >>> from ngp import NeuralGreedyPursuit
+        >>> from ngp.datasets import make_ohm
+        >>> X, y, truth = make_ohm(100, random_state=0)
+        >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
+        >>> selector.measure_stability(X, y, n_halves=4).stable()
+        array([0, 1])
+        """
+        check_is_fitted(self)
+        if not isinstance(n_halves, Integral) or n_halves < 2 or n_halves % 2:
+            raise ValueError(f"n_halves={n_halves!r} must be an even number of at least 2, since halves come in pairs.")
+        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
+        with threadpool_limits(1, user_api="blas"), keep_workers():
+            selections = selections_on_halves(
+                task.problem, n_halves, task.seed, lambda half: task.pursue(task.search().on(half))
+            )
+        n_candidates = task.problem.n_candidates(task.fixed)
+        self.stability_ = Stability(selections, task.problem.groups.n_groups, n_candidates)
+        return self.stability_
+
+    def _unchanged_copy(self) -> Self:
+        """A selector with the same parameters, so that nothing changes this one."""
+        other = copy(self)
+        other.random_state = deepcopy(self.random_state)  # which would go on, were it a generator
+        return other
 
     def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes, the predictor among them."""
@@ -370,18 +399,280 @@ class NeuralGreedyPursuit(FittedSelector):
         if len(path.columns):
             self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
         else:
-            warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=6)
+            warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=5)
             self.predictor_ = Constant.of(problem)
 
-    def _say_if_fewer(self, path: Path) -> None:
-        """Warn where there are fewer features than asked for, since groups share columns."""
+    def _store(self, problem: Problem, path: Path) -> None:
+        """Set what a path says about the columns."""
+        self.path_, self.stop_reason_, self.partial_ = path.steps, path.reason, path.partial
+        self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
+        self.losses_ = np.array([step.losses for step in path.steps[1:]]).reshape(-1, problem.groups.n_groups)
+        self.task_ = "regression" if problem.classes is None else "classification"
+        self.__dict__.pop("classes_", None)
+        if problem.classes is not None:
+            self.classes_ = problem.classes
+        self.constant_loss_ = constant = float(problem.constant_losses() @ problem.part_weights)
+        blocks = self.encoder_.feature_groups_
+        origin = np.arange(problem.n_columns)  # the column that an encoded one stands for
+        if blocks is not None:
+            origin = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+        self.support_ = np.zeros(self.n_features_in_, dtype=bool)
+        self.feature_importances_ = np.zeros(self.n_features_in_)
+        for step in (path.steps[0], *path.kept):
+            columns = np.unique(origin[step.columns])
+            self.support_[columns] = True
+            if len(columns) and constant > 0:
+                before = constant if step.action == "start" else step.before
+                self.feature_importances_[columns] = max(before - step.loss, 0.0) / constant / len(columns)
+
+    def _warn_of_fewer(self, path: Path) -> None:
+        """Warn if there are fewer features than asked for, since groups share columns."""
         wanted, found = self.n_features_to_select, len(path.kept) + len(self.fixed_)
         if isinstance(wanted, Integral) and path.reason == NO_CANDIDATE_LEFT and found < wanted:
             message = f"Only {found} of {wanted} features were selected: the others share all their columns with them."
-            warnings.warn(message, stacklevel=6)
+            warnings.warn(message, stacklevel=5)
 
     def _attributes_after(self, problem: Problem, scorer: Scorer, steps: Sequence[Step]) -> dict[str, Any]:
         """Fitted attributes, as if the pursuit had ended with some steps."""
         ended = copy(self)
         ended._finish(problem, scorer, finished(steps, "the pursuit goes on", partial=True))
         return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}
+
+    def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        data: Any
+        with briefly_refused_gaps():
+            if self.encoder_.feature_groups_ is None:
+                data = self._few_columns(X)
+                if data is None:
+                    data = validate_data(self, X, reset=False)
+            else:
+                _check_feature_names(self, X, reset=False)
+                data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
+        coded: FloatArray = self.predictor_.predict(data)
+        return coded
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # With task="auto" it is y that says what this is, so that it isn't known before the fit.
+        task = self.task if self.task != "auto" else getattr(self, "task_", "auto")
+        if task == "regression":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        else:
+            tags.classifier_tags = ClassifierTags()  # if it turns out to be a classifier: of many classes, too
+        if task == "classification":
+            tags.estimator_type, tags.target_tags.multi_output = "classifier", False
+        return tags
+
+    def predict(self, X: npt.ArrayLike) -> AnyArray:
+        """Predict from the selected columns."""
+        coded = self._predict_coded(X)
+        if self.task_ == "classification":
+            return labels(coded, self.classes_)
+        return coded[:, 0] if self._single_output else coded
+
+    @available_if(_is_classification)
+    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
+        """Estimate the probability of each class."""
+        return probabilities(self._predict_coded(X))
+
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Judge the predictions."""
+        check_is_fitted(self)
+        metric = accuracy_score if self.task_ == "classification" else r2_score
+        return float(metric(y, self.predict(X), sample_weight=sample_weight))
+
+    def report(
+        self,
+        path: str | PathLike[str],
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        *,
+        target: str = "y",
+        held_out: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        image_shape: Sequence[int] | None = None,
+    ) -> None:
+        """Write a report as one HTML file (see `ngp.report.write_report`)."""
+        from ngp.report import write_report
+        from ngp.report.result import Result
+
+        write_report(Result.of(self, X, y, target=target, held_out=held_out, image_shape=image_shape), path)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted selector to a file, without pickle (see `ngp.io.save`)."""
+        from ngp.io import save
+
+        save(cast(Any, self), path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a fitted selector from a file that `save` has written (see `ngp.io.load`)."""
+        from ngp.io import load
+
+        return cast(Self, load(path))
+
+    def plot_path(self, *, ax: Any = None) -> Any:
+        """Plot the validation loss against the number of selected features (see `ngp.report.plot_path`)."""
+        from ngp.report import plot_path
+
+        return plot_path(self, ax=ax)
+
+
+class _Task(NamedTuple):
+    """What a selector has to do."""
+
+    selector: NeuralGreedyPursuit
+    problem: Problem  # the data and the candidates
+    predictor: Predictor  # what is retrained
+    rule: StopRule  # says when to stop
+    fixed: IntArray  # columns of the problem that are selected from the start
+    seed: int  # of folds and random layers
+
+    @property
+    def n_fixed(self) -> int:
+        """Number of fixed columns of X, which may be encoded as several."""
+        return len(self.selector.fixed_)
+
+    def search(self) -> Search:
+        """What finds the best candidate of a step."""
+        selector, ahead = self.selector, self.selector.look_ahead
+        bind = partial(
+            bind_predictor, self.predictor, random_state=self.seed, n_jobs=selector.n_jobs, device=selector.device
+        )
+        return Search(
+            self.problem,
+            bind,
+            None if selector.screen is None else Screening(selector.screen, self.seed, selector.n_jobs),
+            ahead if isinstance(ahead, LookAhead) else LookAhead(ahead),
+            self.predictor.name,
+        )
+
+    def pursue(self, search: Search, made: Sequence[Step] = (), observer: _Monitor | None = None) -> Path:
+        """Run the pursuit."""
+        return pursue(
+            search,
+            self.rule,
+            fixed=self.fixed,
+            n_fixed=self.n_fixed,
+            floating=self.selector.floating,
+            seed=self.seed,
+            made=made,
+            observer=observer,
+        )
+
+
+def _prepare(
+    selector: NeuralGreedyPursuit,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None,
+    cv_groups: npt.ArrayLike | None,
+    seed: int | None = None,
+) -> _Task:
+    """Check what `fit` is given, and make a task of it."""
+    predictor = resolve_predictor(selector.predictor)
+    data, targets = check_training_data(selector, X, y)
+    selector._single_output = targets.ndim == 1
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+    if seed is None or selector.random_state is not None:
+        seed = check_random_state(selector.random_state).randint(np.iinfo(np.int32).max)
+    names, n_features = selector.encoder_.feature_names_, selector.n_features_in_
+    groups = make_groups(selector.groups, n_features, names)
+    fixed = column_numbers("fixed", () if selector.fixed is None else selector.fixed, n_features, names)
+    blocks = selector.encoder_.feature_groups_
+    selector.groups_, selector.fixed_ = groups, fixed
+    if blocks is not None:
+        groups = groups.expand(blocks)
+        fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
+    problem = make_problem(
+        data,
+        targets,
+        groups=groups,
+        task=selector.task,
+        cv=checked_cv(selector),
+        loss=selector.loss,
+        classification_loss=predictor.classification_loss,
+        scoring=selector.scoring,
+        sample_weight=weights,
+        cv_groups=None if cv_groups is None else np.asarray(cv_groups),
+        random_state=seed,
+    )
+    return _Task(selector, problem, predictor, _stop_rule(selector, problem, fixed), fixed, seed)
+
+
+def _stop_rule(selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray) -> StopRule:
+    """What the parameters of a selector say about the end of a pursuit."""
+    number, n_fixed = selector.n_features_to_select, len(selector.fixed_)
+    limits: list[StopRule] = []
+    if isinstance(number, Integral):
+        most = problem.n_candidates(fixed) + n_fixed
+        if number > most:
+            raise ValueError(
+                f"n_features_to_select={number} is more than the {most} features that vary: give at most {most}."
+            )
+        if number < n_fixed:
+            raise ValueError(f"n_features_to_select={number} is less than the {n_fixed} fixed columns: give more.")
+        limits.append(MaxFeatures(int(number)))
+    elif number is not None and selector.groups_.are_columns:
+        limits.append(MaxFeatures(max(1, round(float(number) * selector.n_features_in_))))
+    elif number is not None:
+        limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
+    rules = [*limits, *_what_pays(selector.tol, selector.stop, bool(limits))]
+    if selector.max_time is not None:
+        rules.append(MaxTime(selector.max_time))
+    return rules[0] if len(rules) == 1 else FirstOf(rules)
+
+
+def _what_pays(tol: float | None, stop: str | StopRule | None, limited: bool) -> list[StopRule]:
+    """The rule that says when a step no longer pays; none where there is a limit and nothing else is asked for."""
+    if stop is not None and tol is not None:
+        raise ValueError(f"tol={tol} and stop={stop!r} are two rules for one thing: give one of them.")
+    if tol is not None:
+        return [RelativeImprovement(tol)]
+    if stop is None:
+        return [] if limited else [Significance()]
+    if isinstance(stop, str):
+        return [Significance() if stop == "auto" else Plateau()]
+    return [stop]
+
+
+class _Monitor:
+    """Sees the steps of a fit (see `ngp.greedy.loop.Observer`): saves, logs and prints them, and tells callbacks.
+
+    A step is saved before anybody hears of it, so that no callback can lose it.
+    """
+
+    def __init__(
+        self,
+        selector: NeuralGreedyPursuit,
+        context: Any,
+        attributes: Callable[[Sequence[Step]], dict[str, Any]],
+        save: Callable[[Sequence[Step]], None] | None,
+    ) -> None:
+        self._selector, self._context, self._attributes, self._save = selector, context, attributes, save
+        self._task: Any = None
+
+    def begin(self) -> None:
+        """Tell scikit-learn's callbacks that a step begins."""
+        self._task = self._context.subcontext(task_name="step").call_on_fit_task_begin(estimator=self._selector)
+
+    def end(self, steps: Sequence[Step], n_new: int) -> bool:
+        """Save the steps, tell all who listen, and say whether a callback wants to stop."""
+        if self._save:
+            self._save(steps)
+        self._selector.path_ = made = tuple(steps)
+        for step in steps[-n_new:]:
+            line = step_line(step, steps)
+            logger.info(line)
+            if self._selector.verbose:
+                print(f"[ngp] {line}")
+        if self._task is None:  # the start is no task of its own
+            return False
+        task, self._task = self._task, None
+        asked = task.call_on_fit_task_end(
+            estimator=self._selector, reconstruction_attributes=lambda: self._attributes(made)
+        )
+        return bool(asked)

@@ -26,7 +26,7 @@ from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
 from ngp.data.folds import make_rounds
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.greedy.uncertainty import standard_error
+from ngp.greedy.path import standard_error
 from ngp.predictors.base import ColumnSets, FittedPredictor
 from ngp.predictors.committee import bind_predictor
 from ngp.predictors.resolve import PREDICTORS, resolve_predictor

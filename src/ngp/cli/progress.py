@@ -24,7 +24,7 @@ LONGEST_NAME = 40
 
 
 class Progress:
-    """Shows steps as they come; to be given to the selector as its callback."""
+    """Shows steps as they come: a callback of scikit-learn's kind."""
 
     def __init__(
         self,
@@ -60,19 +60,39 @@ class Progress:
             most = len(self._steps)
             self._finished = True
 
-    def __call__(self, step: Step) -> None:
-        """Take notice of a step."""
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing is needed before the fit."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Show the steps that no task has shown."""
+        self._see(estimator)
+
+    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None:
+        """Show the start, which is no task of its own."""
+        self._see(estimator)
+
+    def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> bool:
+        """Show the steps that were made."""
+        self._see(estimator)
+        return False
+
+    def _see(self, estimator: Any) -> None:
+        path = getattr(estimator, "path_", ())
+        for step in path[len(self._made) + len(self._steps) :]:
+            self._show(step)
+
+    def _show(self, step: Step) -> None:
         self._steps.append(step)
         if self._live is not None:
             self._live.refresh()
         elif not self._quiet:
-            number, what, loss, gain, chance, left = self._cells(len(self._steps) - 1)
+            number, what, loss, gain, p_value, left = self._cells(len(self._steps) - 1)
             parts = [f"step {number}", what, f"loss {loss}", gain and f"gain {gain}"]
-            parts += [chance and f"by chance {chance}", left and f"{left} left"]
+            parts += [p_value and f"p {p_value}", left and f"{left} left"]
             click.echo("  ".join(filter(None, parts)), err=True)
 
     def _cells(self, place: int) -> list[str]:
-        """Number of a step, what it did, loss ± its error, gain, its probability by chance, time that is left."""
+        """Number of a step, what it did, loss ± its error, gain, p-value, time that is left."""
         step, number = self._steps[place], str(len(self._made) + place)
         loss = with_error(step.loss, step.standard_error)
         if step.action == "start":
@@ -80,8 +100,8 @@ class Progress:
         what = step_in_words(step, group_names([*self._made, *self._steps]), _short)
         gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
         left = self._seconds_left()
-        by_chance = probability(step.chance)
-        return [number, what, loss, gain, by_chance, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
+        p_value = probability(step.p_value)
+        return [number, what, loss, gain, p_value, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
 
     def _seconds_left(self) -> float | None:
         """As long as the last addition, for each that is to come; unknown where a threshold decides."""
@@ -99,8 +119,8 @@ class Progress:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, caption_justify="left")
-        titles = ("step", "feature", "loss ± se", "gain", "by chance", "time left")
-        shown = [title for title in titles if title != "by chance" or any(step.chance >= 0 for step in self._steps)]
+        titles = ("step", "feature", "loss ± se", "gain", "p", "time left")
+        shown = [title for title in titles if title != "p" or any(step.p_value >= 0 for step in self._steps)]
         for title in shown:
             table.add_column(title, justify="left" if title == "feature" else "right", no_wrap=title != "feature")
         for place in range(max(0, len(self._steps) - most), len(self._steps)):

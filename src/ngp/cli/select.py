@@ -42,7 +42,7 @@ or - for CSV on standard input. Text columns become categories, one-hot as a gro
 What it says while it runs goes to standard error, the answer to standard output.
 
 \b
-Exit status: 0 done (also when --max-time or --max-fits ended it), 1 something failed while
+Exit status: 0 done (also when --max-time ended it), 1 something failed while
 running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so far is written."""
 
 
@@ -81,12 +81,6 @@ running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so fa
         metavar="N",
         help="Try so many candidates together in each step, up to 5: 2 finds pairs that only work together. Takes far "
         "longer.",
-    ),
-    click.option(
-        "--beam-width",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="For --look-ahead: extend only the N best smaller sets of candidates, not all of them.",
     ),
     click.option(
         "--resamples",
@@ -139,9 +133,6 @@ running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so fa
     ),
     click.option(
         "--max-time", type=duration, metavar="TIME", help="Begin no step after this time, such as 30s, 10m or 1.5h."
-    ),
-    click.option(
-        "--max-fits", type=click.IntRange(min=1), metavar="N", help="Begin no step after so many trained candidates."
     ),
     click.option(
         "--checkpoint", type=file, metavar="FILE", help="Keep the state in this file; the same command goes on from it."
@@ -207,8 +198,6 @@ def _check_rules(settings: dict[str, Any]) -> None:
         raise Refusal("--tol and --stop are two rules for one thing: give one of them.")
     if settings["resamples"] % 2:
         raise Refusal(f"--resamples {settings['resamples']} is odd, but halves come in pairs: give an even number.")
-    if settings["beam_width"] is not None and settings["look_ahead"] == 1:
-        raise Refusal("--beam-width says how --look-ahead searches: give --look-ahead 2 or more with it.")
 
 
 def _outputs(settings: dict[str, Any]) -> dict[str, tuple[Path | None, tuple[str, ...]]]:
@@ -239,9 +228,12 @@ def _fit(
     n_fixed = len(columns["fixed"] or ())
     with _errors_in_words():
         progress = Progress(settings["features"], n_fixed, settings["max_time"], quiet, _made(settings["checkpoint"]))
-        selector = _selector(samples, columns, seed, settings, callback=progress)
+        selector = _selector(samples, columns, seed, settings)
+        selector.set_callbacks(progress)
         with warnings_as_notes(quiet), progress.shown():
             selector.fit(samples.X, samples.y)
+        if settings["resamples"]:
+            selector.measure_stability(samples.X, samples.y, n_halves=settings["resamples"])
     return selector
 
 
@@ -260,9 +252,7 @@ def _estimate(samples: Samples, columns: dict[str, Any], seed: int, quiet: bool,
     return json.dumps(asdict(found), indent=1) if settings["as_json"] else str(found)
 
 
-def _selector(
-    samples: Samples, columns: dict[str, Any], seed: int, settings: dict[str, Any], callback: Progress | None = None
-) -> NeuralGreedyPursuit:
+def _selector(samples: Samples, columns: dict[str, Any], seed: int, settings: dict[str, Any]) -> NeuralGreedyPursuit:
     """Make the selector that the options ask for."""
     from ngp import NeuralGreedyPursuit
 
@@ -273,18 +263,14 @@ def _selector(
         stop=settings["stop"],
         floating=settings["floating"],
         look_ahead=settings["look_ahead"],
-        beam_width=settings["beam_width"],
-        n_resamples=settings["resamples"],
         **columns,
         cv=settings["cv"],
         task=samples.task,
         screen=settings["screen"],
         max_time=settings["max_time"],
-        max_fits=settings["max_fits"],
         n_jobs=settings["jobs"] or -1,
         device=settings["device"],
         checkpoint=settings["checkpoint"],
-        callback=callback,
         random_state=seed,
     )
 

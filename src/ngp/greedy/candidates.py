@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, isnan, nan
 from typing import NamedTuple
 
@@ -12,25 +12,39 @@ import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.look_ahead import Ahead, Outlook, best_ahead, worth
-from ngp.greedy.path import Step, scored_step
+from ngp.greedy.look_ahead import Ahead, LookAhead, Outlook, best_ahead, worth
+from ngp.greedy.path import Step, certainty, scored_step
 from ngp.greedy.screening import Screening
-from ngp.greedy.uncertainty import certainty
 from ngp.predictors.base import ColumnSets, Losses, Scorer
 
-__all__ = ["Candidates", "Found", "Search", "by_group", "score", "two_best"]
+__all__ = ["Candidates", "Found", "Search", "Tally", "by_group"]
+
+
+@dataclass
+class Tally:
+    """How many selections were scored so far."""
+
+    n_fits: int = 0
 
 
 @dataclass(frozen=True)
 class Search:
-    """What all steps of a pursuit have in common."""
+    """What all steps of a pursuit have in common: it finds the best candidate of each."""
 
-    problem: Problem  # the data and the candidates
-    scorer: Scorer  # says what each candidate is worth
+    problem: Problem
+    bind: Callable[[Problem], Scorer]  # makes what scores the candidates of a problem
     screening: Screening | None = None  # says which candidates are worth scoring; without it all are
-    look_ahead: int = 1  # how many groups are added in mind to find the best one to begin with
-    beam_width: int | None = None  # how many of the best sets of fewer groups are extended
+    look_ahead: LookAhead = field(default_factory=lambda: LookAhead(1))
     predictor: str = ""  # name of what predicts, for the record
+    tally: Tally = field(default_factory=Tally)
+    scorer: Scorer = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scorer", self.bind(self.problem))
+
+    def on(self, problem: Problem) -> Search:
+        """The same search on other data."""
+        return replace(self, problem=problem)
 
     def best(self, selected: IntArray, number: int, room: int | None = None, without: Collection[int] = ()) -> Found:
         """Score all candidates, or those that promise most, and find the best one."""
@@ -40,23 +54,26 @@ class Search:
             candidates = candidates.take(np.flatnonzero(~np.isin(candidates.names, list(without))))
         if not len(candidates.names):
             return Found(
-                candidates, inf, Losses(np.empty((0, len(problem.part_weights))), problem.part_weights), 0, None, 0
+                candidates, inf, Losses(np.empty((0, len(problem.part_weights))), problem.part_weights), 0, None
             )
-        depth = min(self.look_ahead, len(candidates.names), self.look_ahead if room is None else max(1, room))
+        most = self.look_ahead.n_features
+        depth = min(most, len(candidates.names), most if room is None else max(1, room))
         if self.screening and depth == 1:  # else sets are screened, of which there are more
             costs = candidates.costs(problem)
             candidates = candidates.take(self.screening.best(problem, selected, candidates.columns, costs))
         costs = candidates.costs(problem)
         before, losses = score(problem, scorer, selected, candidates.columns)
+        self.tally.n_fits += len(candidates.names)
         _warn_of_lost(losses)
         values = worth(losses.comparable, before, costs)
         best, second = two_best(values)
-        found = Found(candidates, before, losses, best, second, len(candidates.names))
+        found = Found(candidates, before, losses, best, second)
         if depth == 1 or found.diverged:
             return found
-        columns = candidates.columns
-        outlook = Outlook(problem, scorer, self.screening, selected, columns, costs, before, self.beam_width)
+        width = self.look_ahead.beam_width
+        outlook = Outlook(problem, scorer, self.screening, selected, candidates.columns, costs, before, width)
         ahead = best_ahead(outlook, values, depth)
+        self.tally.n_fits += outlook.n_fits
         return found if ahead is None else found.led_by(ahead, depth)
 
 
@@ -96,8 +113,7 @@ class Found(NamedTuple):
     losses: Losses  # with each candidate
     best: int  # position of the best candidate
     second: int | None  # of the one that comes next
-    n_fits: int  # how many selections were scored
-    ahead: float = nan  # loss of the best selection that was found by looking ahead; NaN where nobody looked
+    ahead: float = nan  # loss of the best selection that was found by looking ahead; NaN if there is none
     n_ahead: int = 1  # how many groups it adds
 
     @property
@@ -124,8 +140,6 @@ class Found(NamedTuple):
             before=self.before,
             runner_up=None if self.second is None else int(names[self.second]),
             runner_up_loss=nan if self.second is None else float(means[self.second]),
-            seconds=0.0,
-            n_fits=self.n_fits,
             n_selected=last.n_selected + 1,
             n_columns=last.n_columns + len(columns[best]),
             losses=by_group(search.problem, names, means),
@@ -138,8 +152,7 @@ class Found(NamedTuple):
     def led_by(self, ahead: Ahead, depth: int) -> Found:
         """The same with the candidate that looking ahead found."""
         second = self.second if ahead.first == self.best else None
-        n_fits = self.n_fits + ahead.n_fits
-        return self._replace(best=ahead.first, second=second, n_fits=n_fits, ahead=ahead.loss, n_ahead=depth)
+        return self._replace(best=ahead.first, second=second, ahead=ahead.loss, n_ahead=depth)
 
 
 def score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:

@@ -11,7 +11,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -28,10 +28,8 @@ from ngp.io import write_whole
 
 __all__ = ["Checkpoint", "CheckpointError", "identity_of"]
 
-FORMAT = "ngp-checkpoint/1"
-NUMBERS = ("before", "loss", "standard_error", "gain", "runner_up_loss", "seconds", "chance", "ahead", "certainty")
-COUNTS = ("n_fits", "n_selected", "n_columns", "n_ahead")
-ARRAYS = ("fold_losses", "fold_weights", "losses")
+FORMAT = "ngp-checkpoint/2"
+ARRAYS = [field.name for field in fields(Step) if "Array" in str(field.type)]  # all other fields fit into JSON
 # What is known by a hash, or by a seed that nobody gave.
 UNTOLD = ("X", "y", "sample_weight", "validation rows", "groups", "fixed", "random_state")
 # Bytes of X that are hashed at a time.
@@ -176,44 +174,19 @@ def _code_in_words(value: Any) -> str:
 
 def steps_as_arrays(steps: Sequence[Step]) -> dict[str, AnyArray]:
     """Steps as arrays without objects; `steps_from_arrays` makes the same steps of them, bit for bit."""
-    columns = [step.columns for step in steps]
-    texts = [{"action": step.action, "name": step.name, "predictor": step.predictor} for step in steps]
-    groups = [
-        [-1 if group is None else group for group in (step.group, step.runner_up, step.dropped)] for step in steps
-    ]
-    return {
-        "texts": _as_bytes(texts),
-        "kept": np.array([step.kept for step in steps]),
-        "groups": np.array(groups, dtype=np.int64),
-        "numbers": np.array([[getattr(step, name) for name in NUMBERS] for step in steps], dtype=np.float64),
-        "counts": np.array([[getattr(step, name) for name in COUNTS] for step in steps], dtype=np.int64),
-        "columns": np.concatenate(columns).astype(np.int64),
-        "bounds": np.cumsum([0, *map(len, columns)], dtype=np.int64),
-        **{name: np.array([getattr(step, name) for step in steps]) for name in ARRAYS},
-    }
+    plain = [{name: value for name, value in vars(step).items() if name not in ARRAYS} for step in steps]
+    arrays = {"steps": _as_bytes(plain)}
+    for name in ARRAYS:
+        values = [getattr(step, name) for step in steps]
+        arrays |= {name: np.concatenate(values), f"{name} ends": np.cumsum([len(value) for value in values])}
+    return arrays
 
 
 def steps_from_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Step, ...]:
     """Steps that were put into arrays by `steps_as_arrays`."""
-    values = {name: arrays[name] for name in ("kept", "groups", "numbers", "counts", "columns", "bounds", *ARRAYS)}
-    texts, bounds = _from_bytes(arrays["texts"]), values["bounds"]
-    steps = []
-    for i, text in enumerate(texts):
-        group, runner_up, dropped = (None if each < 0 else int(each) for each in values["groups"][i])
-        steps.append(
-            Step(
-                **text,
-                group=group,
-                runner_up=runner_up,
-                dropped=dropped,
-                columns=values["columns"][bounds[i] : bounds[i + 1]].astype(np.intp),
-                kept=bool(values["kept"][i]),
-                **dict(zip(NUMBERS, values["numbers"][i].tolist(), strict=True)),
-                **dict(zip(COUNTS, values["counts"][i].tolist(), strict=True)),
-                **{name: values[name][i] for name in ARRAYS},
-            )
-        )
-    return tuple(steps)
+    values: dict[str, list[Any]] = {name: np.split(arrays[name], arrays[f"{name} ends"][:-1]) for name in ARRAYS}
+    plain: list[dict[str, Any]] = _from_bytes(arrays["steps"])
+    return tuple(Step(**each, **{name: values[name][i] for name in ARRAYS}) for i, each in enumerate(plain))
 
 
 def _as_bytes(document: Any) -> AnyArray:

@@ -12,240 +12,238 @@ the order in which the parts came in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.candidates import Candidates, Search, by_group
-from ngp.greedy.path import Step, chosen, columns_of, scored_step
-from ngp.greedy.rule_parts import Most
-from ngp.greedy.significance import share_taken, tail_probability
-from ngp.greedy.uncertainty import certainty
+from ngp.greedy.path import Step, certainty, chosen, columns_of, scored_step
+from ngp.greedy.significance import SignificanceTest, share_taken, tail_probability
+from ngp.greedy.stopping import StopRule
 from ngp.predictors.base import ColumnSets, Losses, Scorer
 
-__all__ = ["Bar", "Pays", "Regrowth", "find_drop", "find_regrowth", "find_swap"]
+__all__ = ["Floating"]
 
 # How many more groups than were selected may be added to do without one of them.
 MORE_GROWN = 5
 
 
-class Bar(NamedTuple):
-    """What a group must gain to pay."""
-
-    least_gain: float  # the least relative gain
-    level: float = 1.0  # the largest probability of such a gain by chance
-    gains: FloatArray | None = None  # what the best of all candidates gained by chance, when one was last asked
-
-    def chance(self, without: float, together: float) -> float:
-        """How probable it is that a candidate gains as much by chance; NaN if nobody asks."""
-        return nan if self.gains is None else tail_probability(self.gains, share_taken(without, together))[1]
-
-    def is_met(self, without: float, together: float) -> bool:
-        """Whether a group that lowers the loss in that way pays."""
-        if self.gains is not None:
-            return self.chance(without, together) <= self.level
-        return without > together and without - together >= self.least_gain * together
-
-
-ANY_GAIN = Bar(0.0)
-# Whether a selected group still pays, given the steps, the group, and the losses without it and with it.
-Pays = Callable[[Sequence[Step], int, float, float], bool]
-
-
-def find_drop(search: Search, steps: Sequence[Step], pays: Pays) -> tuple[Step | None, int]:
-    """The drop of the group that is worth least, if it no longer pays; else how many selections were scored.
-
-    The last group that was added is spared.
-    """
-    problem, begin, selected, last = search.problem, perf_counter(), chosen(steps), steps[-1]
-    groups = [group for group in _droppable(problem, steps) if group != last.group]
-    if not groups or (len(selected) == 2 and not len(selected[None])):  # nothing would be left
-        return None, 0
-    losses = _without_each(search, steps, groups)
-    means = losses.comparable
-    weakest, together = int(np.argmin(means[:-1])), float(means[-1])
-    group = groups[weakest]
-    if pays(steps, group, float(means[weakest]), together):
-        return None, len(means)
-    step = scored_step(
-        losses,
-        weakest,
-        action="drop",
-        group=None,
-        name=problem.groups.names[group],
-        columns=selected[group],
-        before=together,
-        runner_up=None,
-        runner_up_loss=nan,
-        seconds=perf_counter() - begin,
-        n_fits=len(means),
-        n_selected=last.n_selected - 1,
-        n_columns=last.n_columns - len(selected[group]),
-        losses=by_group(problem, np.array(groups), means[:-1]),
-        predictor=search.predictor,
-        dropped=group,
-    )
-    return step, 0
-
-
-def find_swap(search: Search, steps: Sequence[Step], most: Most) -> tuple[Step | None, int]:
-    """An exchange that lowers the loss, if there is one; and how many selections were scored to see that there is none.
-
-    Groups are tried from the one that is worth least on; each for all candidates that cost no more and don't lead
-    to more columns than there may be.
-    """
-    groups, n_fits = _removable(search.problem, steps), 0
-    if len(groups) > 1:
-        losses = _without_each(search, steps, groups)
-        order = np.argsort(losses.comparable[:-1], kind="stable")
-        groups, n_fits = [groups[place] for place in order], len(losses.parts)
-    for group in groups:
-        step, n_tried = _best_swap(search, steps, group, most)
-        n_fits += n_tried
-        if step:
-            return replace(step, n_fits=n_fits), 0
-    return None, n_fits
-
-
-def _best_swap(search: Search, steps: Sequence[Step], group: int, most: Most) -> tuple[Step | None, int]:
-    """The exchange of one group that lowers the loss most, if any does; and how many selections were scored."""
-    problem, selected, last = search.problem, chosen(steps), steps[-1]
-    own = selected.pop(group)
-    rest = columns_of(selected)
-    candidates, place = _instead(search, rest, group, most)
-    sets = [np.sort(np.concatenate([rest, candidates.columns[i]])) for i in range(len(candidates.names))]
-    losses = _scorer(search, steps).add_losses(rest[:0], ColumnSets.of([*sets, *[np.sort(rest)] * (len(rest) > 0)]))
-    means = losses.comparable
-    without = float(means[-1]) if len(rest) else float(problem.constant_losses() @ problem.part_weights)
-    means = means[: len(sets)]
-    best = int(np.argmin(means))
-    if not means[best] < means[place]:
-        return None, len(losses.parts)
-    new = candidates.columns[best].copy()
-    step = scored_step(
-        losses,
-        best,
-        action="swap",
-        group=int(candidates.names[best]),
-        name=problem.groups.names[int(candidates.names[best])],
-        columns=new,
-        before=without,
-        runner_up=group,
-        runner_up_loss=float(means[place]),
-        seconds=0.0,
-        n_fits=0,
-        n_selected=last.n_selected,
-        n_columns=last.n_columns + len(new) - len(own),
-        losses=by_group(problem, candidates.names, means),
-        predictor=search.predictor,
-        dropped=group,
-        certainty=certainty(losses, best, place),
-    )
-    return step, len(losses.parts)
-
-
-def find_regrowth(search: Search, steps: Sequence[Step], bar: Bar, pays: Pays, most: Most) -> tuple[list[Step], int]:
-    """Steps that leave a group out and add others instead, if that is better; else how many selections were scored."""
-    n_fits = 0
-    for group in _droppable(search.problem, steps):
-        trial = Regrowth(replace(search, look_ahead=1), list(steps), group, bar, pays, most)
-        found = trial.grow() and trial.trim() and trial.is_better()
-        n_fits += trial.n_fits
-        if found:
-            first, *others = trial.new
-            return [replace(first, n_fits=n_fits - sum(step.n_fits for step in others)), *others], 0
-    return [], n_fits
-
-
-@dataclass
-class Regrowth:
-    """A selection without one of its groups, and with others instead."""
+@dataclass(frozen=True)
+class Floating:
+    """Drops and exchanges groups that were selected."""
 
     search: Search  # scores selections
-    steps: list[Step]  # which led to the selection; more are made
-    group: int  # what is left out
-    bar: Bar  # what a group must gain to be added
-    pays: Pays  # says whether a group pays that was added before
-    most: Most  # how many features and columns there may be
+    rule: StopRule  # says what a group must gain, and how much may be selected
+    test: SignificanceTest | None  # says whether a gain is significant, if the rule asks for it
 
-    def __post_init__(self) -> None:
-        self.n_made, self.n_fits = len(self.steps), 1
-        self.target = float(self._losses(self.steps).comparable[0])
+    def drop(self, steps: Sequence[Step], even_if_it_pays: bool = False) -> Step | None:
+        """The drop of the group that is worth least, if it no longer pays; the last one added is spared.
 
-    @property
-    def new(self) -> list[Step]:
-        """The steps that were made."""
-        return self.steps[self.n_made :]
+        The steps are those that weren't taken back.
+        """
+        problem, selected, last = self.search.problem, chosen(steps), steps[-1]
+        groups = [group for group in _droppable(problem, steps) if group != last.group]
+        if not groups or (len(selected) == 2 and not len(selected[None])):  # nothing would be left
+            return None
+        losses = self._without_each(steps, groups)
+        means = losses.comparable
+        weakest, together = int(np.argmin(means[:-1])), float(means[-1])
+        group = groups[weakest]
+        if not even_if_it_pays and self._still_pays(steps, group, float(means[weakest]), together):
+            return None
+        return scored_step(
+            losses,
+            weakest,
+            action="drop",
+            group=None,
+            name=problem.groups.names[group],
+            columns=selected[group],
+            before=together,
+            n_selected=last.n_selected - 1,
+            n_columns=last.n_columns - len(selected[group]),
+            losses=by_group(problem, np.array(groups), means[:-1]),
+            predictor=self.search.predictor,
+            dropped=group,
+        )
 
-    def grow(self) -> bool:
-        """Add as long as each addition pays and may lead to a lower loss; whether it does."""
-        for left in reversed(range(len(chosen(self.steps)) - 1 + MORE_GROWN)):
-            selected = chosen(self.steps)
-            selected.pop(self.group, None)
-            found = self.search.best(columns_of(selected), len(selected), without={self.group})
-            self.n_fits += found.n_fits
-            if found.diverged or not self.bar.is_met(found.before, found.final_loss):
-                return False
-            step = found.step(self.search, self.steps[-1])
-            step = replace(step, chance=self.bar.chance(step.before, step.loss))
-            if not self.new:
-                own = len(chosen(self.steps)[self.group])
-                n_selected, n_columns = step.n_selected - 1, step.n_columns - own
-                step = replace(step, action="swap", dropped=self.group, n_selected=n_selected, n_columns=n_columns)
-            self.steps.append(step)
-            if step.loss < self.target:
-                if len(self.new) > 1:  # what the first of them was made for
-                    self.steps[self.n_made] = replace(self.new[0], ahead=step.loss, n_ahead=len(self.new))
-                return True
-            if step.loss - left * (step.before - step.loss) >= self.target:  # if all others gain as much
-                return False
-        return False
+    def exchange(self, steps: Sequence[Step]) -> list[Step]:
+        """Steps that make a finished selection better: an exchange of one for one, or of one for several.
 
-    def trim(self) -> bool:
-        """Drop what doesn't pay, and what is too many; whether few enough are left."""
-        while True:
-            too_many = self.most.exceeded(self.steps[-1])
-            if not too_many and self.bar == ANY_GAIN:  # so many are wanted, whether they pay or not
-                return True
-            step, n_tried = find_drop(self.search, self.steps, (lambda *_: False) if too_many else self.pays)
-            self.n_fits += step.n_fits if step else n_tried
+        No selection is exchanged twice.
+        """
+        standing = [step for step in steps if step.kept]
+        exchanged = [chosen(standing[:n]).keys() for n, step in enumerate(standing) if step.action == "swap"]
+        if len(chosen(standing)) == 1 or chosen(standing).keys() in exchanged:
+            return []
+        swap = self._swap(standing)
+        return [swap] if swap else self._regrowth(standing, self._bar(steps))
+
+    def _still_pays(self, steps: Sequence[Step], group: int, without: float, together: float) -> bool:
+        """Whether a selected group still pays, given the losses without it and with it."""
+        if self.test is None:
+            return Bar(self.rule.least_gain).is_met(without, together)
+        return self.test.p_value_of_selected(steps, group, without, together) <= self.test.level
+
+    def _bar(self, steps: Sequence[Step]) -> Bar:
+        """What a group must gain to be added."""
+        if self.test is None:
+            return Bar(self.rule.least_gain)
+        return Bar(self.rule.least_gain, self.test.level, self.test.null_gains(steps))
+
+    def _swap(self, steps: Sequence[Step]) -> Step | None:
+        """An exchange that lowers the loss, if there is one; the group that is worth least is tried first."""
+        groups = _removable(self.search.problem, steps)
+        if len(groups) > 1:
+            order = np.argsort(self._without_each(steps, groups).comparable[:-1], kind="stable")
+            groups = [groups[place] for place in order]
+        return next((step for group in groups if (step := self._best_swap(steps, group))), None)
+
+    def _best_swap(self, steps: Sequence[Step], group: int) -> Step | None:
+        """The exchange of one group that lowers the loss most, if any does."""
+        search, selected, last = self.search, chosen(steps), steps[-1]
+        problem, own = search.problem, selected.pop(group)
+        rest = columns_of(selected)
+        candidates, place = self._instead_of(group, rest)
+        sets = [np.sort(np.concatenate([rest, candidates.columns[i]])) for i in range(len(candidates.names))]
+        losses = self._score(steps, [*sets, *[np.sort(rest)] * (len(rest) > 0)])
+        means = losses.comparable
+        without = float(means[-1]) if len(rest) else float(problem.constant_losses() @ problem.part_weights)
+        means = means[: len(sets)]
+        best = int(np.argmin(means))
+        if not means[best] < means[place]:
+            return None
+        new = candidates.columns[best].copy()
+        return scored_step(
+            losses,
+            best,
+            action="swap",
+            group=int(candidates.names[best]),
+            name=problem.groups.names[int(candidates.names[best])],
+            columns=new,
+            before=without,
+            runner_up=group,
+            runner_up_loss=float(means[place]),
+            n_selected=last.n_selected,
+            n_columns=last.n_columns + len(new) - len(own),
+            losses=by_group(problem, candidates.names, means),
+            predictor=search.predictor,
+            dropped=group,
+            certainty=certainty(losses, best, place),
+        )
+
+    def _instead_of(self, group: int, rest: IntArray) -> tuple[Candidates, int]:
+        """What costs no more than a group and isn't too large, the group among it, and its place."""
+        problem, screening = self.search.problem, self.search.screening
+        candidates = Candidates.beside(problem, rest)
+        fits = candidates.costs(problem) <= problem.groups.costs[group]
+        fits &= (len(rest) + candidates.columns.sizes <= self.rule.max_columns) | (candidates.names == group)
+        candidates = candidates.take(np.flatnonzero(fits))
+        if screening:
+            best = screening.best(problem, rest, candidates.columns, candidates.costs(problem))
+            candidates = candidates.take(np.union1d(best, np.flatnonzero(candidates.names == group)))
+        return candidates, int(np.flatnonzero(candidates.names == group)[0])
+
+    def _regrowth(self, steps: Sequence[Step], bar: Bar) -> list[Step]:
+        """Steps that leave a group out and add others instead, if that is better."""
+        target = self._loss(steps)
+        for group in _droppable(self.search.problem, steps):
+            grown = self._trimmed(self._grown(steps, group, target, bar), bar)
+            if grown and self._is_better(steps, grown, target, bar):
+                return grown[len(steps) :]
+        return []
+
+    def _grown(self, steps: Sequence[Step], left_out: int, target: float, bar: Bar) -> list[Step]:
+        """The steps with others after them that do without a group, each of which pays; empty if they don't pay off."""
+        grown, first = list(steps), len(steps)
+        for left in reversed(range(len(chosen(steps)) - 1 + MORE_GROWN)):
+            selected = chosen(grown)
+            own = selected.pop(left_out, None)
+            found = self.search.best(columns_of(selected), len(selected), room=1, without={left_out})
+            if found.diverged or not bar.is_met(found.before, found.final_loss):
+                return []
+            step = found.step(self.search, grown[-1])
+            step = replace(step, p_value=bar.p_value(step.before, step.loss))
+            if own is not None:
+                n_selected, n_columns = step.n_selected - 1, step.n_columns - len(own)
+                step = replace(step, action="swap", dropped=left_out, n_selected=n_selected, n_columns=n_columns)
+            grown.append(step)
+            if step.loss < target:
+                if len(grown) > first + 1:  # what the first of them was made for
+                    grown[first] = replace(grown[first], ahead=step.loss, n_ahead=len(grown) - first)
+                return grown
+            if step.loss - left * (step.before - step.loss) >= target:  # if all others gain as much
+                return []
+        return []
+
+    def _trimmed(self, steps: list[Step], bar: Bar) -> list[Step]:
+        """The steps, and drops of what doesn't pay or is too much; empty if too much is left."""
+        while steps:
+            too_many = self.rule.exceeded(steps[-1])
+            if not too_many and bar.is_any_gain:  # the number is given, whether they pay or not
+                return steps
+            step = self.drop(steps, even_if_it_pays=too_many)
             if step is None:
-                return not too_many
-            self.steps.append(step)
+                return [] if too_many else steps
+            steps.append(step)
+        return []
 
-    def is_better(self) -> bool:
+    def _is_better(self, steps: Sequence[Step], grown: Sequence[Step], target: float, bar: Bar) -> bool:
         """Whether the loss is lower, and by enough if there are more features; as many may not cost more."""
-        loss = float(self._losses(self.steps).comparable[0])
-        self.n_fits += 1
-        if self.steps[-1].n_selected > self.steps[self.n_made - 1].n_selected:
-            return self.bar.is_met(self.target, loss)
-        return loss < self.target and self._cost(self.steps) <= self._cost(self.steps[: self.n_made])
+        loss = self._loss(grown)
+        if grown[-1].n_selected > steps[-1].n_selected:
+            return bar.is_met(target, loss)
+        return loss < target and self._cost(grown) <= self._cost(steps)
 
     def _cost(self, steps: Sequence[Step]) -> float:
         return float(sum(self.search.problem.groups.costs[group] for group in chosen(steps) if group is not None))
 
-    def _losses(self, steps: Sequence[Step]) -> Losses:
-        columns = np.sort(columns_of(chosen(steps)))
-        return _scorer(self.search, steps).add_losses(columns[:0], ColumnSets.of([columns]))
+    def _loss(self, steps: Sequence[Step]) -> float:
+        return float(self._score(steps, [np.sort(columns_of(chosen(steps)))]).comparable[0])
+
+    def _score(self, steps: Sequence[Step], selections: Sequence[IntArray]) -> Losses:
+        """Losses of selections of that size, from nothing."""
+        self.search.tally.n_fits += len(selections)
+        return self._scorer(steps).add_losses(np.zeros(0, np.intp), ColumnSets.of(selections))
+
+    def _without_each(self, steps: Sequence[Step], groups: Sequence[int]) -> Losses:
+        """Losses of the selection without each of some groups, and, at the end, with all."""
+        selected = chosen(steps)
+        sets = ColumnSets.of([selected[group] for group in groups]).with_empty()
+        self.search.tally.n_fits += len(sets)
+        return self._scorer(steps).drop_losses(columns_of(selected), sets)
+
+    def _scorer(self, steps: Sequence[Step]) -> Scorer:
+        return self.search.scorer.at(max(1, len(chosen(steps)) - 1))
 
 
-def _instead(search: Search, rest: IntArray, group: int, most: Most) -> tuple[Candidates, int]:
-    """What a group may be exchanged for, itself among them, and its place."""
-    problem = search.problem
-    candidates = Candidates.beside(problem, rest)
-    fits = candidates.costs(problem) <= problem.groups.costs[group]
-    fits &= (len(rest) + candidates.columns.sizes <= most.columns) | (candidates.names == group)
-    candidates = candidates.take(np.flatnonzero(fits))
-    if search.screening:
-        best = search.screening.best(problem, rest, candidates.columns, candidates.costs(problem))
-        candidates = candidates.take(np.union1d(best, np.flatnonzero(candidates.names == group)))
-    return candidates, int(np.flatnonzero(candidates.names == group)[0])
+@dataclass(frozen=True)
+class Bar:
+    """What a group must gain to pay."""
+
+    least_gain: float  # the least relative gain
+    level: float = 1.0  # the largest p-value
+    null_gains: FloatArray | None = None  # what the best of all candidates gains by chance
+
+    @property
+    def is_any_gain(self) -> bool:
+        """Whether nothing is asked for but a gain."""
+        return self.least_gain == 0 and self.null_gains is None
+
+    def p_value(self, without: float, together: float) -> float:
+        """Probability that a candidate gains as much by chance; NaN if p-values aren't needed."""
+        if self.null_gains is None:
+            return nan
+        return tail_probability(self.null_gains, share_taken(without, together))[1]
+
+    def is_met(self, without: float, together: float) -> bool:
+        """Whether a group that lowers the loss in that way pays."""
+        if self.null_gains is not None:
+            return self.p_value(without, together) <= self.level
+        return without > together and without - together >= self.least_gain * together
 
 
 def _droppable(problem: Problem, steps: Sequence[Step]) -> list[int]:
@@ -265,15 +263,3 @@ def _removable(problem: Problem, steps: Sequence[Step]) -> list[int]:
     for group in groups:
         uses[problem.groups.columns[group]] += 1
     return [group for group in groups if (uses[problem.groups.columns[group]] == 1).all()]
-
-
-def _without_each(search: Search, steps: Sequence[Step], groups: Sequence[int]) -> Losses:
-    """Losses of the selection without each of some groups, and, at the end, with all."""
-    selected = chosen(steps)
-    columns = columns_of(selected)
-    return _scorer(search, steps).drop_losses(columns, ColumnSets.of([selected[g] for g in groups]).with_empty())
-
-
-def _scorer(search: Search, steps: Sequence[Step]) -> Scorer:
-    """What scores selections of that size."""
-    return search.scorer.at(max(1, len(chosen(steps)) - 1))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, isfinite
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -19,22 +20,60 @@ from ngp.data.problem import Problem
 from ngp.greedy.screening import Screening
 from ngp.predictors.base import ColumnSets, Scorer
 
-__all__ = ["Ahead", "Outlook", "best_ahead", "n_sets", "worth"]
+__all__ = ["Ahead", "LookAhead", "Outlook", "best_ahead", "n_sets", "worth"]
 
 # Sets of candidates that are scored in a step at most, and that are screened at most, which is far quicker.
 MOST_SETS = 50_000
 MOST_SCREENED = 2_000_000
-
-
-class Ahead(NamedTuple):
-    """What was seen ahead: the candidate to begin with, the loss in the end, and how many sets were scored."""
-
-    first: int
-    loss: float
-    n_fits: int
+MOST_FEATURES = 5
 
 
 @dataclass(frozen=True)
+class LookAhead:
+    """How far a step looks ahead.
+
+    Parameters
+    ----------
+    n_features : int
+        How many features are added tentatively to find the best one to begin with, 1 to 5; 1 doesn't look ahead.
+    beam_width : int or None
+        How many of the best smaller sets are extended by all candidates. None scores all sets, or as many as 50,000
+        trainings a step allow.
+
+    Examples
+    --------
+    The authors' way: go one step further with each of the two best candidates.
+
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> look_ahead = LookAhead(2, beam_width=2)
+    >>> NeuralGreedyPursuit(look_ahead=look_ahead, n_features_to_select=2, random_state=0).fit(X, y).order_
+    array([1, 0])
+    """
+
+    n_features: int
+    beam_width: int | None = None
+
+    def __post_init__(self) -> None:
+        if not _is_count(self.n_features) or self.n_features > MOST_FEATURES:
+            raise ValueError(f"look_ahead={self.n_features!r} must be an integer from 1 to {MOST_FEATURES}.")
+        if self.beam_width is not None and not _is_count(self.beam_width):
+            raise ValueError(f"beam_width={self.beam_width!r} must be a positive integer, or None for all sets.")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+class Ahead(NamedTuple):
+    """What was seen ahead: the candidate to begin with, and the loss in the end."""
+
+    first: int
+    loss: float
+
+
+@dataclass
 class Outlook:
     """Scores sets of candidates beside a selection."""
 
@@ -46,6 +85,7 @@ class Outlook:
     costs: FloatArray  # what each candidate costs
     before: float  # loss of the selection as it is
     beam_width: int | None  # how many sets are extended
+    n_fits: int = 0  # how many sets were scored
 
     def larger(self, sets: IntArray, values: FloatArray, size: int) -> IntArray:
         """Sets (n, size) of candidates that are worth looking at, given smaller ones (m, size - 1)."""
@@ -63,6 +103,7 @@ class Outlook:
 
     def losses(self, sets: IntArray) -> FloatArray:
         """Validation loss with each set."""
+        self.n_fits += len(sets)
         return self.scorer.add_losses(self.selected, self._columns(sets)).comparable
 
     def worth(self, sets: IntArray, losses: FloatArray) -> FloatArray:
@@ -78,20 +119,20 @@ class Outlook:
 
 def best_ahead(outlook: Outlook, singles: FloatArray, depth: int) -> Ahead | None:
     """Find the best set of candidates, and which of them to begin with; None where no loss is a finite number."""
-    n, n_fits = len(singles), 0
+    n = len(singles)
     sets, values = np.arange(n)[:, None], singles
     all_at_once = n_extended(n, depth, outlook.beam_width, outlook.screening is not None) is None
     for size in range(depth if all_at_once else 2, depth + 1):
         sets = outlook.screened(outlook.larger(sets, values, size))
         losses = outlook.losses(sets)
-        values, n_fits = outlook.worth(sets, losses), n_fits + len(sets)
+        values = outlook.worth(sets, losses)
     best = int(np.argmin(values))
     members, loss = sets[best], float(losses[best])
     while len(members) > 2:  # whatever can be spared at the least loss isn't the one to begin with
         sets = np.array(list(combinations(members, len(members) - 1)))
-        members, n_fits = sets[np.argmin(outlook.worth(sets, outlook.losses(sets)))], n_fits + len(sets)
+        members = sets[np.argmin(outlook.worth(sets, outlook.losses(sets)))]
     first = int(members[np.argmin(singles[members])])
-    return Ahead(first, loss, n_fits) if isfinite(loss) else None
+    return Ahead(first, loss) if isfinite(loss) else None
 
 
 def n_extended(n: int, size: int, beam_width: int | None, screened: bool) -> int | None:

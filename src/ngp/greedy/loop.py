@@ -1,15 +1,17 @@
 """Algorithm 1 of the paper: add, in each step, the candidate whose retrained predictor has the lowest loss.
 
-Beyond the paper, a pursuit can look ahead (`ngp.greedy.look_ahead`), undo what no longer pays
-(`ngp.greedy.floating`), and ask whether a gain is more than chance (`ngp.greedy.significance`).
+The letters are the paper's: S is the selection, g a candidate (a column or a group of columns), L a validation loss,
+N the number of features and η the threshold of the stop rule. Beyond the paper, a step can look ahead or screen its
+candidates (`ngp.greedy.candidates`), gains can be tested (`ngp.greedy.significance`) and picks undone
+(`ngp.greedy.floating`); without these, what follows is Algorithm 1.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from math import isnan, nan
+from dataclasses import replace
+from math import nan
 from time import perf_counter
 from typing import Protocol
 
@@ -17,29 +19,13 @@ import numpy as np
 
 from ngp._types import IntArray
 from ngp.greedy.candidates import Candidates, Search
-from ngp.greedy.floating import Bar, find_drop, find_regrowth, find_swap
-from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_step
-from ngp.greedy.rule_parts import least_gain, most_selected, n_unproven, room_left, spent_budget
-from ngp.greedy.significance import OWN_DRAWS, Chance, Draws
+from ngp.greedy.floating import Floating
+from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_step, taken_back
+from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
 from ngp.predictors.base import ColumnSets, Losses
 
 __all__ = ["Observer", "pursue"]
-
-DIVERGED = (
-    "the loss of every candidate is NaN or infinite (give the predictor a lower learning rate, or scale the data)"
-)
-ASKED_TO_STOP = "a callback asked to stop; the path is partial"
-
-
-class Observer(Protocol):
-    """Whoever is told of the steps as they are made."""
-
-    def begin(self) -> None:
-        """Take notice that a step begins; the start isn't announced."""
-
-    def end(self, steps: Sequence[Step], n_new: int) -> bool:
-        """Take notice of all steps so far, of which the last ones are new, and say whether to stop."""
 
 
 def pursue(
@@ -49,198 +35,135 @@ def pursue(
     fixed: IntArray,
     n_fixed: int | None = None,
     floating: bool = False,
-    chance: Chance | None = None,
+    seed: int = 0,
     made: Sequence[Step] = (),
     observer: Observer | None = None,
 ) -> Path:
     """Select features greedily.
 
-    Ctrl-C gives up the step that is being made and keeps those before. However a pursuit is cut short, the last steps
-    are taken back if they may be chance.
+    Ctrl-C gives up the step that is being made and keeps those before; unproven steps are taken back even then.
     """
-    pursuit = _Pursuit(search, rule, floating, chance, observer, list(made))
-    steps = pursuit.steps
+    pursuit = Pursuit(search, rule, floating, seed, made, observer)
     try:
-        if not steps:
-            steps.append(_start(search, fixed, len(fixed) if n_fixed is None else n_fixed))
-            if observer and observer.end(steps, 1):
-                return finished(steps, ASKED_TO_STOP, partial=True)
+        if not made:
+            pursuit.append([start(search, fixed, len(fixed) if n_fixed is None else n_fixed)])
         return pursuit.run()
-    except _Diverged:
-        warnings.warn(f"Step {len(steps)} ends the pursuit: {DIVERGED}.", stacklevel=2)
-        return finished(pursuit.proven(), DIVERGED)
+    except EarlyEnd as end:
+        return finished(pursuit.proven(), str(end), end.partial)
     except KeyboardInterrupt:
-        if not steps:
+        if not pursuit.steps:
             raise
         return finished(pursuit.proven(), "interrupted; the path is partial", partial=True)
 
 
-class _Diverged(ArithmeticError):
-    """No candidate of a step has a finite loss."""
+class Pursuit:
+    """Algorithm 1: its steps so far, and how more are made."""
 
+    def __init__(
+        self,
+        search: Search,
+        rule: StopRule,
+        floating: bool,
+        seed: int,
+        made: Sequence[Step],
+        observer: Observer | None,
+    ) -> None:
+        self.search, self.rule, self.observer, self.steps = search, rule, observer, list(made)
+        self.test = None if rule.level is None else SignificanceTest(search, rule, seed)
+        self.floating = Floating(search, rule, self.test) if floating else None
+        self._settle()
 
-@dataclass
-class _Pursuit:
-    """The steps of a pursuit, and all that makes more of them."""
-
-    search: Search
-    rule: StopRule
-    floating: bool
-    chance: Chance | None
-    observer: Observer | None
-    steps: list[Step]
-    draws: dict[int, Draws] = field(default_factory=dict)  # the last one, by the number of its first step
-    n_redrawn: int = 0  # trainings to see whether selected groups still pay, in the step that is being made
+    def run(self) -> Path:
+        """Add features until the rule says stop, and take back what didn't pay."""
+        while True:
+            while not (stop := self.stop()):  # N features, η, significance, a budget: a rule knows only the steps
+                self.begin()
+                self.append([self.drop() or self.add()])  # S_k = S_{k-1} ∪ {g}, or S_{k-1} without what no longer pays
+            self.steps = taken_back(self.steps, stop.keep)  # S_{k-1}, if the last step didn't pay
+            if not (better := self.exchange(stop)):
+                return finished(self.steps, stop.reason, stop.partial)
+            self.begin()
+            self.append(better)
 
     @property
     def standing(self) -> list[Step]:
         """The steps that weren't taken back."""
         return [step for step in self.steps if step.kept]
 
-    def run(self) -> Path:
-        """Add, and drop, until the rule says stop; then exchange what is better exchanged, and go on."""
-        steps = self.steps
-        while True:
-            stop = self._stop()
-            if stop:
-                steps[:] = _taken_back(steps, stop.keep)
-                if not self.floating or stop.partial or self._is_back():
-                    return finished(steps, stop.reason, stop.partial)
-                if spent := spent_budget(self.rule, steps):
-                    return finished(steps, spent.reason, partial=True)
-                if not (new := self._exchange()):
-                    return finished(steps, stop.reason)
-            if self.observer:
-                self.observer.begin()
-            if not stop:
-                new = [self._next()]
-            self.n_redrawn = 0
-            steps.extend(new)
-            if self.observer and self.observer.end(steps, len(new)):
-                return finished(self.proven(), ASKED_TO_STOP, partial=True)
-
-    def proven(self) -> list[Step]:
-        """The steps if none follows: the last ones are taken back if they may be chance, as when a budget is spent."""
-        stop, standing = self._stop(), self.standing
-        keep = stop.keep if stop else len(standing) - 1 - n_unproven(self.rule, standing)
-        return _taken_back(self.steps, keep)
-
-    def _is_back(self) -> bool:
-        """Whether the selection is one that was exchanged before."""
-        steps = self.standing
-        before = [chosen(steps[:number]).keys() for number, step in enumerate(steps) if step.action == "swap"]
-        return chosen(steps).keys() in before
-
-    def _stop(self) -> Stop | None:
-        """What ends the additions: the rule, or the lack of candidates."""
+    def stop(self) -> Stop | None:
+        """What ends the additions: the rule, the lack of candidates, or a budget."""
         steps = self.standing
         exhausted = len(Candidates.beside(self.search.problem, columns_of(chosen(steps))).names) == 0
         stop = self.rule.check(steps, exhausted=exhausted)
         if stop is None and exhausted:
             return Stop(NO_CANDIDATE_LEFT, len(steps) - 1)
-        stop = stop or spent_budget(self.rule, self.steps)  # what was taken back has cost something, too
-        if stop is None:
-            return None
-        # Where another part of the rule stops, nothing follows any more that could prove the last steps.
-        return replace(stop, keep=min(stop.keep, len(steps) - 1 - n_unproven(self.rule, steps)))
+        stop = stop or self.rule.check_budget(self.steps)
+        # No later step can prove the last ones any more, whatever it is that stops.
+        return stop and replace(stop, keep=min(stop.keep, len(steps) - 1 - self.rule.n_unproven(steps)))
 
-    def _next(self) -> Step:
-        """Drop what no longer pays, or score every candidate, or those that promise most, and add the best one."""
-        begin, steps, n_tried = perf_counter(), self.standing, 0
-        if self.floating and len(steps) > 2 and not n_unproven(self.rule, steps):
-            drop, n_tried = find_drop(self.search, steps, self._pays)
-            if drop:
-                return replace(drop, n_fits=drop.n_fits + self.n_redrawn)
+    def add(self) -> Step:
+        """The step that adds the best candidate: argmin over g of L(S ∪ {g}), every predictor retrained."""
+        steps = self.standing
         selected = chosen(steps)
-        found = self.search.best(columns_of(selected), len(selected), room_left(self.rule, steps[-1]))
+        found = self.search.best(columns_of(selected), len(selected), self.rule.room(steps[-1]))
         if found.diverged:
-            raise _Diverged
+            warnings.warn(f"Step {len(self.steps)} ends the pursuit: {DIVERGED}.", stacklevel=4)
+            raise EarlyEnd(DIVERGED, partial=False)
         step = found.step(self.search, steps[-1])
-        if self.chance:
-            draws = self._draws_of(len(self.steps), len(self.steps))
-            n_before = draws.n_fits
-            probability = _judge(draws, step)
-            step = replace(step, chance=probability, n_fits=step.n_fits + draws.n_fits - n_before)
-        return replace(step, seconds=perf_counter() - begin, n_fits=step.n_fits + n_tried + self.n_redrawn)
+        return replace(step, p_value=self.test.p_value(self.steps, step)) if self.test else step
 
-    def _draws_of(self, number: int, end: int) -> Draws:
-        """What the addition with that number is held against, and with it those directly before that may be chance.
+    def drop(self) -> Step | None:
+        """The step that drops what no longer pays, if there is something; only with floating."""
+        steps = self.standing
+        if self.floating is None or len(steps) <= 2 or self.rule.n_unproven(steps):
+            return None
+        return self.floating.drop(steps)
 
-        The draws have seen the steps up to the end; those of an earlier process they see anew.
-        """
-        assert self.chance
-        first = number - n_unproven(self.rule, self.steps[:number])
-        if first not in self.draws:
-            selected = chosen([step for step in self.steps[:first] if step.kept])
-            self.draws = {first: Draws(self.chance, self.search.problem, columns_of(selected), len(selected))}
-        draws = self.draws[first]
-        for step in self.steps[first + draws.n_steps : end]:
-            _judge(draws, step)
-        return draws
-
-    def _pays(self, steps: Sequence[Step], group: int, without: float, together: float) -> bool:
-        """Whether a selected group still pays."""
-        if not self.chance:
-            return self._bar().is_met(without, together)
-        selected = chosen(steps)
-        own, number, problem = selected.pop(group), len(selected), self.search.problem
-        self.n_redrawn += OWN_DRAWS
-        rest = columns_of(selected)
-        return self.chance.still_pays(problem, rest, own, number, without, together) <= self.chance.level
-
-    def _bar(self) -> Bar:
-        """What a group must gain to be added."""
-        if not self.chance:
-            return Bar(least_gain(self.rule))
-        number = max(number for number, step in enumerate(self.steps) if step.action == "add")
-        return Bar(least_gain(self.rule), self.chance.level, self._draws_of(number, number + 1).first_gains)
-
-    def _exchange(self) -> list[Step]:
-        """Steps that make a finished selection better: an exchange of one for one, or of one for several."""
-        begin, steps, n_fits = perf_counter(), self.standing, 0
-        if len(chosen(steps)) == 1:
+    def exchange(self, stop: Stop) -> list[Step]:
+        """Steps that exchange features of a finished selection for better ones, if there are any."""
+        if self.floating is None or stop.partial:
             return []
-        for find in (self._swap, self._regrowth):
-            new, n_tried = find(steps)
-            n_fits += n_tried
-            if new:
-                seconds = perf_counter() - begin - sum(step.seconds for step in new[1:])
-                n_fits += new[0].n_fits + self.n_redrawn
-                return [replace(new[0], n_fits=n_fits, seconds=seconds), *new[1:]]
-        last, n_fits = self.steps[-1], n_fits + self.n_redrawn  # to have looked in vain is part of it
-        self.steps[-1] = replace(last, n_fits=last.n_fits + n_fits, seconds=last.seconds + perf_counter() - begin)
-        return []
+        if spent := self.rule.check_budget(self.steps):
+            raise EarlyEnd(spent.reason, partial=True)
+        better = self.floating.exchange(self.steps)
+        if not better:  # to have looked for them is part of the last step
+            self.steps[-1:] = self._charged(self.steps[-1:])
+        return better
 
-    def _swap(self, steps: Sequence[Step]) -> tuple[list[Step], int]:
-        swap, n_tried = find_swap(self.search, steps, most_selected(self.rule))
-        return [swap] if swap else [], n_tried
+    def proven(self) -> list[Step]:
+        """The steps if none follows: the last ones are taken back if they haven't paid yet."""
+        stop, standing = self.stop(), self.standing
+        keep = stop.keep if stop else len(standing) - 1 - self.rule.n_unproven(standing)
+        return taken_back(self.steps, keep)
 
-    def _regrowth(self, steps: Sequence[Step]) -> tuple[list[Step], int]:
-        return find_regrowth(self.search, steps, self._bar(), self._pays, most_selected(self.rule))
+    def begin(self) -> None:
+        """Tell the observer that a step begins."""
+        if self.observer:
+            self.observer.begin()
 
+    def append(self, new: list[Step]) -> None:
+        """Append steps and show them to the observer, who may ask to stop."""
+        self.steps += self._charged(new)
+        if self.observer and self.observer.end(self.steps, len(new)):
+            raise EarlyEnd("a callback asked to stop; the path is partial", partial=True)
+        self._settle()
 
-def _judge(draws: Draws, step: Step) -> float:
-    """How probable it is that all steps seen by the draws, with this one, gain as much by chance."""
-    return draws.probability(step.before, step.loss if isnan(step.ahead) else step.ahead, step.n_ahead)
+    def _settle(self) -> None:
+        self._since, self._counted = perf_counter(), self.search.tally.n_fits
 
-
-def _taken_back(steps: Sequence[Step], keep: int) -> list[Step]:
-    """The same steps, of which only so many that stood before are left standing; but no exchange is taken back."""
-    standing = [number for number, step in enumerate(steps) if step.kept]
-    actions = [steps[number].action for number in standing]
-    for place in range(len(standing)):
-        if actions[place] == "swap":
-            end = place + steps[standing[place]].n_ahead  # of one for several
-            while actions[end : end + 1] == ["drop"]:
-                end += 1
-            keep = max(keep, end - 1)
-    return [replace(step, kept=step.kept and number <= standing[keep]) for number, step in enumerate(steps)]
+    def _charged(self, steps: Sequence[Step]) -> list[Step]:
+        """The same steps, the first of which takes the time and the fits since the last ones were appended."""
+        seconds, n_fits = perf_counter() - self._since, self.search.tally.n_fits - self._counted
+        first = replace(steps[0], seconds=steps[0].seconds + seconds, n_fits=steps[0].n_fits + n_fits)
+        return [first, *steps[1:]]
 
 
-def _start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
-    problem, predictor, begin = search.problem, search.predictor, perf_counter()
+def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
+    """Step 0: S_0 holds the fixed columns; L_0 is their loss, or that of the constant prediction if there are none."""
+    problem, predictor = search.problem, search.predictor
     if len(fixed):
         losses = search.scorer.at(1).add_losses(fixed[:0], ColumnSets.of([fixed]))
+        search.tally.n_fits += 1
     else:
         losses, predictor = Losses(problem.constant_losses()[None], problem.part_weights), "constant"
     step = scored_step(
@@ -251,13 +174,32 @@ def _start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
         name="",
         columns=fixed,
         before=nan,
-        runner_up=None,
-        runner_up_loss=nan,
-        seconds=perf_counter() - begin,
-        n_fits=int(len(fixed) > 0),
         n_selected=n_fixed,
         n_columns=len(fixed),
         losses=np.full(problem.groups.n_groups, np.nan),
         predictor=predictor,
     )
     return replace(step, gain=nan)
+
+
+class Observer(Protocol):
+    """Sees the steps as they are made."""
+
+    def begin(self) -> None:
+        """A step begins; the start isn't announced."""
+
+    def end(self, steps: Sequence[Step], n_new: int) -> bool:
+        """Steps were made, the last `n_new` of all; whether to stop."""
+
+
+class EarlyEnd(Exception):
+    """The pursuit ends before its rule says so."""
+
+    def __init__(self, reason: str, partial: bool) -> None:
+        super().__init__(reason)
+        self.partial = partial
+
+
+DIVERGED = (
+    "the loss of every candidate is NaN or infinite (give the predictor a lower learning rate, or scale the data)"
+)

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, nan
+from math import inf, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import stdtr
 
 from ngp._types import FloatArray, IntArray
-from ngp.greedy.uncertainty import standard_error
 from ngp.predictors.base import Losses
 
-__all__ = ["Path", "Step", "additions", "chosen", "columns_of", "finished", "scored_step"]
+__all__ = [
+    "Path",
+    "Step",
+    "additions",
+    "certainty",
+    "chosen",
+    "columns_of",
+    "finished",
+    "scored_step",
+    "standard_error",
+    "taken_back",
+]
 
 
 @dataclass(frozen=True)
@@ -60,9 +71,9 @@ class Step:
         What predicted: of several predictors the one that won.
     kept : bool
         Whether the step is part of the final selection: neither taken back nor undone by a later one.
-    chance : float
-        Probability of a gain as large by chance (see `ngp.greedy.significance`), of this step together with those
-        directly before it that might have been chance; NaN if not computed.
+    p_value : float
+        Probability that the best of as many useless candidates gains as much (see `ngp.greedy.significance`), of this
+        step together with those directly before it that weren't significant; NaN if not computed.
     dropped : int or None
         The group that was dropped.
     ahead : float
@@ -84,18 +95,18 @@ class Step:
     loss: float
     standard_error: float
     gain: float
-    runner_up: int | None
-    runner_up_loss: float
-    seconds: float
-    n_fits: int
     n_selected: int
     n_columns: int
     fold_losses: FloatArray
     fold_weights: FloatArray
     losses: FloatArray
     predictor: str
+    runner_up: int | None = None
+    runner_up_loss: float = nan
+    seconds: float = 0.0
+    n_fits: int = 0
     kept: bool = True
-    chance: float = nan
+    p_value: float = nan
     dropped: int | None = None
     ahead: float = nan
     n_ahead: int = 1
@@ -138,12 +149,15 @@ class Path:
 
 
 def additions(steps: Sequence[Step]) -> list[Step]:
-    """Those of all steps of a pursuit that added what is selected in the end."""
+    """Those of all steps of a finished path that added what is selected in the end."""
     return [step for step in steps[1:] if step.kept and step.group is not None]
 
 
 def chosen(steps: Sequence[Step]) -> dict[int | None, IntArray]:
-    """The groups that are selected after some steps, in their order, with the columns that each added."""
+    """The groups that are selected after some steps, in their order, with the columns that each added.
+
+    None stands for the fixed columns.
+    """
     found: dict[int | None, IntArray] = {None: steps[0].columns}
     for step in steps[1:]:
         if step.dropped is not None:
@@ -158,6 +172,19 @@ def columns_of(selected: Mapping[int | None, IntArray]) -> IntArray:
     return np.concatenate(list(selected.values()))
 
 
+def taken_back(steps: Sequence[Step], keep: int) -> list[Step]:
+    """The same steps, of those still standing only the start and the next `keep` kept; exchanges are never undone."""
+    standing = [number for number, step in enumerate(steps) if step.kept]
+    actions = [steps[number].action for number in standing]
+    for place in range(len(standing)):
+        if actions[place] == "swap":
+            end = place + steps[standing[place]].n_ahead  # of one for several
+            while actions[end : end + 1] == ["drop"]:
+                end += 1
+            keep = max(keep, end - 1)
+    return [replace(step, kept=step.kept and number <= standing[keep]) for number, step in enumerate(steps)]
+
+
 def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
     """A path that ends with some steps; those that later ones have undone are marked as not kept."""
     last = {step.group: number for number, step in enumerate(steps) if step.kept}
@@ -169,3 +196,31 @@ def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
         for number, step in enumerate(steps)
     ]
     return Path(tuple(marked), reason, partial)
+
+
+def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:
+    r"""Return the standard error of the weighted mean of the folds' losses.
+
+    It is :math:`\sqrt{\frac{n}{n-1} \sum_f w_f^2 (l_f - \bar l)^2}` with :math:`\bar l = \sum_f w_f l_f`,
+    over the n folds of positive weight: for equal weights the usual ``std(ddof=1) / sqrt(n)``.
+    """
+    n = int(np.count_nonzero(fold_weights))
+    if n < 2:
+        raise ValueError(
+            f"standard_errors needs at least 2 parts of the validation, but there is {n}: "
+            "use more folds, such as cv=5, or Plateau(standard_errors=0)."
+        )
+    deviations = fold_weights * (fold_losses - fold_weights @ fold_losses)
+    return sqrt(n / (n - 1) * float(deviations @ deviations))
+
+
+def certainty(scored: Losses, better: int, other: int | None) -> float:
+    """Probability that one of several selections is better than another, from the paired differences of their parts."""
+    n_parts = np.count_nonzero(scored.weights)
+    if other is None or n_parts < 2:
+        return nan
+    differences = scored.parts[other] - scored.parts[better]
+    mean, error = float(differences @ scored.weights), standard_error(differences, scored.weights)
+    if error == 0:
+        return 0.5 if mean == 0 else float(mean > 0)
+    return float(stdtr(n_parts - 1, mean / error))

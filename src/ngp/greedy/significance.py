@@ -13,9 +13,9 @@ rarer than it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, expm1, log, log1p, pi, sqrt
+from math import exp, expm1, isnan, log, log1p, pi, sqrt
 
 import numpy as np
 
@@ -23,9 +23,11 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.data.sources import ColumnSource, in_memory, read_columns
 from ngp.greedy.candidates import Search
+from ngp.greedy.path import Step, chosen, columns_of
+from ngp.greedy.stopping import StopRule
 from ngp.predictors.base import ColumnSets
 
-__all__ = ["Chance", "Draws", "RedrawnColumns", "bytes_kept", "is_clear", "share_taken", "tail_probability"]
+__all__ = ["RedrawnColumns", "SignificanceTest", "bytes_kept", "is_clear", "share_taken", "tail_probability"]
 
 # After so many draws, so many deviations are clear: few draws say little about how large a deviation is.
 CLEAR_DEVIATIONS = {3: 25.0, 4: 13.0, 5: 10.0}
@@ -133,27 +135,52 @@ def share_taken(before: float, loss: float) -> float:
     return 1 - loss / before if before > 0 else 0.0
 
 
-@dataclass(frozen=True)
-class Chance:
-    """Says how probable it is that steps gain what they gain by chance."""
+class SignificanceTest:
+    """p-values of the steps of a pursuit."""
 
-    search: Callable[[Problem], Search]  # makes, for a problem, the `Search` that finds the best candidate of a step
-    seed: int  # of the draws
-    level: float  # the largest probability that pays
+    def __init__(self, search: Search, rule: StopRule, seed: int) -> None:
+        assert rule.level is not None
+        self.search, self.rule, self.level, self.seed = search, rule, rule.level, seed
+        self._draws: dict[int, Draws] = {}  # the last one, by the number of its first step
 
-    def still_pays(
-        self, problem: Problem, rest: IntArray, own: IntArray, step: int, without: float, together: float
-    ) -> float:
-        """Probability that a selected group lowers the loss so much by chance, if it knew no more than the rest.
+    def p_value(self, steps: Sequence[Step], step: Step) -> float:
+        """Probability that the best candidate gains as much by chance as the one that a new step adds.
+
+        It is that of the step together with those directly before it that aren't significant.
+        """
+        return self._draws_of(steps, len(steps), len(steps)).see(step)
+
+    def null_gains(self, steps: Sequence[Step]) -> FloatArray:
+        """What the best of all candidates gained by chance when the last addition was judged."""
+        number = max(number for number, step in enumerate(steps) if step.action == "add")
+        return self._draws_of(steps, number, number + 1).first_gains
+
+    def _draws_of(self, steps: Sequence[Step], number: int, end: int) -> Draws:
+        """What the addition with a number is compared with, after the draws have seen the steps up to the end."""
+        first = number - self.rule.n_unproven(steps[:number])
+        if first not in self._draws:
+            selected = chosen([step for step in steps[:first] if step.kept])
+            self._draws = {first: Draws(self, columns_of(selected), len(selected))}
+        draws, n_fits = self._draws[first], self.search.tally.n_fits
+        for step in steps[first + draws.n_steps : end]:  # those of an earlier process are seen again
+            draws.see(step)
+        self.search.tally.n_fits = n_fits  # which their steps have counted
+        return draws
+
+    def p_value_of_selected(self, standing: Sequence[Step], group: int, without: float, together: float) -> float:
+        """Probability that a selected group lowers the loss as much by chance, if it knew no more than the rest.
 
         The columns of the group alone are drawn anew, given the rest.
         """
+        problem, selected = self.search.problem, chosen(standing)
+        own, step, rest = selected.pop(group), len(selected), columns_of(selected)
         selections = ColumnSets.of([np.sort(np.concatenate([rest, own]))])
         gains = []
         for draw in range(OWN_DRAWS):
             redrawn = RedrawnColumns(problem, rest, (self.seed, step, MOST_DRAWS + draw), own)
-            scorer = self.search(problem.with_changed(own, redrawn)).scorer.at(step)
+            scorer = self.search.bind(problem.with_changed(own, redrawn)).at(step)
             gains.append(share_taken(without, float(scorer.add_losses(rest[:0], selections).means[0])))
+        self.search.tally.n_fits += OWN_DRAWS
         return tail_probability(np.array(gains), share_taken(without, together))[1]
 
 
@@ -173,9 +200,8 @@ class Draws:
     changes nothing, though it may gain less by chance.
     """
 
-    def __init__(self, chance: Chance, problem: Problem, selected: IntArray, step: int) -> None:
-        self.chance, self.problem, self.selected, self.step = chance, problem, selected, step
-        self.n_fits = 0  # trainings on drawn columns
+    def __init__(self, test: SignificanceTest, selected: IntArray, step: int) -> None:
+        self.test, self.selected, self.step = test, selected, step
         self._before = self._gain = 0.0
         self._aheads: list[int] = []
         self._drawn: list[_Drawn] = []
@@ -190,17 +216,18 @@ class Draws:
         """What the first step gained by chance, in each draw."""
         return np.array([drawn.gains[0] for drawn in self._drawn])
 
-    def probability(self, before: float, loss: float, n_ahead: int = 1) -> float:
+    def see(self, step: Step) -> float:
         """See one more step, and say how probable the gain of all steps is by chance.
 
         Chance means that no candidate knows anything that the selection before the first step doesn't know. As many
         draws are made as it takes to be clear about it.
         """
+        loss = step.loss if isnan(step.ahead) else step.ahead
         if self._aheads:
             self._gain = max(self._gain, share_taken(self._before, loss))
         else:
-            self._before, self._gain = before, share_taken(before, loss)
-        self._aheads.append(n_ahead)
+            self._before, self._gain = step.before, share_taken(step.before, loss)
+        self._aheads.append(step.n_ahead)
         for drawn in range(len(self._drawn)):
             self._go_on(drawn)
         while True:
@@ -209,7 +236,7 @@ class Draws:
                 deviations, probability = tail_probability(
                     np.array([each.gains[-1] for each in self._drawn]), self._gain
                 )
-                if n_draws >= MOST_DRAWS or is_clear(deviations, n_draws, self.chance.level):
+                if n_draws >= MOST_DRAWS or is_clear(deviations, n_draws, self.test.level):
                     return probability
             self._drawn.append(_Drawn(self.selected))
             self._go_on(n_draws)
@@ -217,12 +244,12 @@ class Draws:
     def _go_on(self, number: int) -> None:
         """Make as many steps of a draw as there are steps."""
         # Nothing else is kept of a draw: its columns may be large, and are the same whenever they are drawn.
-        redrawn = RedrawnColumns(self.problem, self.selected, (self.chance.seed, self.step, number))
-        X = in_memory(redrawn) if bytes_kept(self.problem) else redrawn  # the same numbers
-        search, drawn = self.chance.search(replace(self.problem, X=X)), self._drawn[number]
+        problem, drawn = self.test.search.problem, self._drawn[number]
+        redrawn = RedrawnColumns(problem, self.selected, (self.test.seed, self.step, number))
+        X = in_memory(redrawn) if bytes_kept(problem) else redrawn  # the same numbers
+        search = self.test.search.on(replace(problem, X=X))
         for made in range(len(drawn.gains), len(self._aheads)):
             found = search.best(drawn.columns, self.step + made, self._aheads[made])
-            self.n_fits += found.n_fits
             if found.diverged:
                 drawn.gains.append(drawn.gains[-1] if made else 0.0)
                 continue

@@ -20,8 +20,6 @@ from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.data.folds import Round
 from ngp.data.problem import Problem
 from ngp.greedy.path import Path
-from ngp.greedy.rule_parts import spent_budget, with_what_is_left
-from ngp.greedy.stopping import StopRule
 
 __all__ = ["STABLE_FROM", "Stability", "half_problem", "halves", "selections_on_halves"]
 
@@ -167,25 +165,21 @@ def halves(problem: Problem, n_halves: int, seed: int) -> Iterator[BoolArray]:
 
 
 def selections_on_halves(
-    problem: Problem, n_halves: int, seed: int, select: Callable[[StopRule, Problem], Path], rule: StopRule, first: Path
+    problem: Problem, n_halves: int, seed: int, select: Callable[[Problem], Path]
 ) -> tuple[IntArray, ...]:
-    """The groups that are selected on each half, pair by pair, as long as nothing cuts that short."""
-    steps, selections, why = list(first.steps), [], first.reason if first.partial else ""
+    """The groups that are selected on each half, pair by pair, until a pursuit is cut short."""
+    selections = []
     for rows in halves(problem, n_halves, seed):
-        if not why and (spent := spent_budget(rule, steps)):
-            why = spent.reason
-        if why:
+        path = select(half_problem(problem, rows))
+        if path.partial:
             break
-        path = select(with_what_is_left(rule, steps), half_problem(problem, rows))
-        steps += path.steps
-        # The rule names the whole budget, the path what was left of it.
-        why = (spent_budget(rule, steps) or path).reason if path.partial else ""
-        if not path.partial:
-            selections.append(np.array([step.group for step in path.kept], dtype=np.intp))
+        selections.append(np.array([step.group for step in path.kept], dtype=np.intp))
     del selections[len(selections) // 2 * 2 :]  # half a pair
+    if not selections:
+        raise ValueError(f"No selection on a half of the rows was finished: {path.reason}.")
     if len(selections) < n_halves:
-        told = f"only {len(selections)} of {n_halves} halves" if selections else f"none of {n_halves} halves"
-        warnings.warn(f"The stability is that of {told} of the rows: {why.partition(';')[0]}.", stacklevel=6)
+        reason = path.reason.partition(";")[0]
+        warnings.warn(f"Stability is from {len(selections)} of {n_halves} halves of the rows: {reason}.", stacklevel=4)
     return tuple(selections)
 
 

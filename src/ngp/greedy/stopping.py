@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import Any
 
 from ngp._formatting import counted
-from ngp.greedy.stop_rule import StepLike, Stop, StopRule
-from ngp.greedy.uncertainty import standard_error
+from ngp.greedy.path import Step, standard_error
 
 __all__ = [
-    "BeyondChance",
     "FirstOf",
     "MaxColumns",
     "MaxFeatures",
@@ -26,19 +24,133 @@ __all__ = [
     "MaxTime",
     "Plateau",
     "RelativeImprovement",
-    "StepLike",
+    "Significance",
     "Stop",
     "StopRule",
 ]
 
-# A gain that comes by chance so often won't pay, whatever follows.
-CLEARLY_CHANCE = 0.2
+# A step with a larger p-value isn't given the chance to pay together with those that follow.
+HOPELESS_P_VALUE = 0.2
 NO_CANDIDATE_LEFT = "no candidate is left"
 LOSS_IS_ZERO = "the loss is zero and cannot improve"
 
 
 @dataclass(frozen=True)
-class MaxFeatures:
+class Stop:
+    """The decision to stop.
+
+    Attributes
+    ----------
+    reason : str
+        Why, in words.
+    keep : int
+        Number of steps to keep, the start not counted: the selection is the one after ``steps[keep]``, later
+        steps are taken back.
+    partial : bool
+        Whether the pursuit was cut short, and could have gone on.
+    """
+
+    reason: str
+    keep: int
+    partial: bool = False
+
+
+class StopRule:
+    """A rule that is asked after every step, the start included: a subclass overrides what it has to say.
+
+    Attributes
+    ----------
+    least_gain : float
+        Relative gain that a feature must bring to pay, by default 0: any gain. `floating` drops what gains less.
+    level : float or None
+        Largest p-value of a step that pays. None, the default, if the rule doesn't need p-values.
+    max_features, max_columns : float
+        How many features and columns may be selected, by default infinity. Looking ahead, exchanges and estimates
+        keep to it.
+    """
+
+    @property
+    def least_gain(self) -> float:
+        """Relative gain that a feature must bring to pay."""
+        return 0.0
+
+    @property
+    def level(self) -> float | None:
+        """Largest p-value of a step that pays."""
+        return None
+
+    @property
+    def max_features(self) -> float:
+        """How many features may be selected."""
+        return inf
+
+    @property
+    def max_columns(self) -> float:
+        """How many columns may be selected."""
+        return inf
+
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
+        """Say whether to stop, and how much to keep; by default the pursuit goes on.
+
+        Parameters
+        ----------
+        steps : sequence of Step
+            All steps so far that weren't taken back; ``steps[0]`` is the start.
+        exhausted : bool
+            True when no candidate is left. The path ends then in any case; a rule may still take additions
+            back, and None means that all are kept.
+
+        Returns
+        -------
+        Stop or None
+            None to go on.
+        """
+        return None
+
+    def check_budget(self, steps: Sequence[Step]) -> Stop | None:
+        """Say whether a budget is used up; by default there is none.
+
+        Parameters
+        ----------
+        steps : sequence of Step
+            All steps so far, also those that were taken back.
+
+        Returns
+        -------
+        Stop or None
+            None to go on.
+        """
+        return None
+
+    def n_unproven(self, steps: Sequence[Step]) -> int:
+        """Count the last steps that are additions which haven't paid yet, by default none.
+
+        They are taken back if the pursuit ends with them, whatever ends it.
+
+        Parameters
+        ----------
+        steps : sequence of Step
+            All steps so far that weren't taken back; ``steps[0]`` is the start.
+
+        Returns
+        -------
+        int
+            How many they are.
+        """
+        return 0
+
+    def room(self, last: Step) -> int | None:
+        """Count the groups that may still be added after a step; None if there is no limit."""
+        room = min(self.max_features - last.n_selected, self.max_columns - last.n_columns)
+        return None if room == inf else int(room)
+
+    def exceeded(self, last: Step) -> bool:
+        """Whether more is selected after a step than there may be."""
+        return last.n_selected > self.max_features or last.n_columns > self.max_columns
+
+
+@dataclass(frozen=True)
+class MaxFeatures(StopRule):
     """Stop at `n` features; a step that leads beyond is taken back.
 
     Parameters
@@ -60,13 +172,18 @@ class MaxFeatures:
     def __post_init__(self) -> None:
         _require_count("n", self.n)
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+    @property
+    def max_features(self) -> float:
+        """At most `n`."""
+        return self.n
+
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Stop when `n` features are selected."""
         return _stop_at([step.n_selected for step in steps], self.n, "features")
 
 
 @dataclass(frozen=True)
-class MaxColumns:
+class MaxColumns(StopRule):
     """Stop at `n` columns; a group that leads beyond is taken back.
 
     Parameters
@@ -89,13 +206,18 @@ class MaxColumns:
     def __post_init__(self) -> None:
         _require_count("n", self.n)
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+    @property
+    def max_columns(self) -> float:
+        """At most `n`."""
+        return self.n
+
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Stop when `n` columns are selected or the last group went beyond."""
         return _stop_at([step.n_columns for step in steps], self.n, "columns")
 
 
 @dataclass(frozen=True)
-class RelativeImprovement:
+class RelativeImprovement(StopRule):
     r"""Stop when a further feature improves the loss too little.
 
     A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the loss
@@ -128,7 +250,12 @@ class RelativeImprovement:
         _require_number("tol", self.tol, "use 0 to stop when the loss no longer falls")
         _require_count("patience", self.patience)
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+    @property
+    def least_gain(self) -> float:
+        """It is `tol`."""
+        return self.tol
+
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Stop after `patience` steps in a row that did not pay, and keep those before."""
         if steps[0].loss == 0:
             return Stop(LOSS_IS_ZERO, 0)
@@ -153,7 +280,7 @@ class RelativeImprovement:
 
 
 @dataclass(frozen=True)
-class Plateau:
+class Plateau(StopRule):
     """Go on until the loss stops falling, then keep the smallest selection that is as good as the best.
 
     The pursuit stops when the lowest loss is `patience` steps old, or when no candidate is left. Kept is the
@@ -186,7 +313,7 @@ class Plateau:
         _require_count("patience", self.patience)
         _require_number("standard_errors", self.standard_errors, "use 0 to keep the lowest loss itself")
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Stop when the lowest loss is `patience` steps old, and keep the smallest that is as good."""
         best = min(range(len(steps)), key=lambda k: steps[k].loss)
         # Computed on every call, so that a single part is reported at the start and not after hours.
@@ -204,17 +331,17 @@ class Plateau:
 
 
 @dataclass(frozen=True)
-class BeyondChance:
-    """Stop when steps gain no more than the best of so many candidates may gain by chance.
+class Significance(StopRule):
+    """Stop when steps gain no more than the best of as many useless candidates would gain.
 
-    A step pays when the probability of its gain, by chance, is `level` at most. One that doesn't, but isn't clearly
-    chance either, may be followed by others: small gains may add up to one that pays. They pay if the gain of all of
-    them together does, else they are taken back.
+    A step pays if its p-value is at most `level` (see `ngp.greedy.significance`). A step that doesn't, but isn't
+    hopeless either, may be followed by others: small gains may add up to a significant one. Such steps pay if the gain
+    of all of them together does; otherwise they are taken back.
 
     Parameters
     ----------
     level : float
-        Largest probability of a gain by chance that still pays.
+        Largest p-value of a step that pays.
     patience : int
         Number of successive steps allowed to bring nothing.
 
@@ -223,7 +350,7 @@ class BeyondChance:
     >>> from ngp import NeuralGreedyPursuit
     >>> from ngp.datasets import make_ohm
     >>> X, y, truth = make_ohm(100, random_state=0)
-    >>> NeuralGreedyPursuit(stop=BeyondChance(level=0.001), random_state=0).fit(X, y).order_
+    >>> NeuralGreedyPursuit(stop=Significance(level=0.001), random_state=0).fit(X, y).order_
     array([1, 0])
     """
 
@@ -233,36 +360,25 @@ class BeyondChance:
     def __post_init__(self) -> None:
         _require_number("level", self.level, "use 0.01 for one wrong step in a hundred", zero=False)
         if self.level >= 1:
-            raise ValueError(f"level={self.level!r} is no probability that could be too high: give less than 1.")
+            raise ValueError(f"level={self.level!r} must be a probability below 1: use 0.01.")
         _require_count("patience", self.patience)
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
-        """Stop when it is clear that the last steps may be chance, or they are too many; and take them back."""
-        unpaid, last = self.n_unpaid(steps), steps[-1]
-        if not unpaid or (unpaid < self.patience and last.chance <= CLEARLY_CHANCE and not exhausted):
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
+        """Stop when the last steps are hopeless or too many, and take them back."""
+        unpaid, last = self.n_unproven(steps), steps[-1]
+        if not unpaid or (unpaid < self.patience and last.p_value <= HOPELESS_P_VALUE and not exhausted):
             return None
-        what = "the last step" if unpaid == 1 else f"the last {unpaid} steps together"
-        return Stop(f"a gain as in {what} comes by chance with probability {last.chance:.2g}", len(steps) - 1 - unpaid)
+        what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps together are"
+        return Stop(f"{what} not significant, p = {last.p_value:.2g}", len(steps) - 1 - unpaid)
 
-    def n_unpaid(self, steps: Sequence[StepLike]) -> int:
-        """Count the last steps that are additions which haven't paid.
-
-        Parameters
-        ----------
-        steps : sequence of steps
-            All steps so far; ``steps[0]`` is the start.
-
-        Returns
-        -------
-        int
-            How many they are.
-        """
-        paid = (k for k, step in enumerate(reversed(steps)) if step.action != "add" or step.chance <= self.level)
+    def n_unproven(self, steps: Sequence[Step]) -> int:
+        """Count the last steps that are additions which aren't significant."""
+        paid = (k for k, step in enumerate(reversed(steps)) if step.action != "add" or step.p_value <= self.level)
         return next(paid, len(steps))
 
 
 @dataclass(frozen=True)
-class MaxTime:
+class MaxTime(StopRule):
     """Stop after the step in which the time is up, and keep all that isn't in doubt; the path is partial.
 
     Parameters
@@ -285,15 +401,15 @@ class MaxTime:
     def __post_init__(self) -> None:
         _require_number("seconds", self.seconds, "leave the rule out for no limit", zero=False)
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+    def check_budget(self, steps: Sequence[Step]) -> Stop | None:
         """Stop when the steps took `seconds` or longer."""
-        if exhausted or sum(step.seconds for step in steps) < self.seconds:
+        if sum(step.seconds for step in steps) < self.seconds:
             return None
         return Stop(f"the time of {self.seconds:g} seconds is up; the path is partial", len(steps) - 1, partial=True)
 
 
 @dataclass(frozen=True)
-class MaxFits:
+class MaxFits(StopRule):
     """Stop after the step in which the fits are used up, and keep all that isn't in doubt; the path is partial.
 
     Parameters
@@ -316,9 +432,9 @@ class MaxFits:
     def __post_init__(self) -> None:
         _require_count("n", self.n)
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+    def check_budget(self, steps: Sequence[Step]) -> Stop | None:
         """Stop when the steps needed `n` fits or more."""
-        if exhausted or sum(step.n_fits for step in steps) < self.n:
+        if sum(step.n_fits for step in steps) < self.n:
             return None
         return Stop(
             f"the budget of {counted(self.n, 'fit')} is used up; the path is partial", len(steps) - 1, partial=True
@@ -326,12 +442,12 @@ class MaxFits:
 
 
 @dataclass(frozen=True)
-class FirstOf:
+class FirstOf(StopRule):
     """Stop as soon as one of several rules does; of those that stop together, the one that keeps least.
 
     Parameters
     ----------
-    rules : sequence of stop rules
+    rules : sequence of StopRule
         At least one.
 
     Examples
@@ -347,14 +463,43 @@ class FirstOf:
         if not rules:
             raise ValueError(f"rules={self.rules!r} must be a list of stop rules, such as [MaxFeatures(10)].")
         for rule in rules:
-            if isinstance(rule, type) or not isinstance(rule, StopRule):
-                raise ValueError(f"rules has {rule!r}, which is no stop rule: use one like MaxFeatures(10).")
+            if not isinstance(rule, StopRule):
+                raise ValueError(f"rules holds {rule!r}, which is no StopRule: use one like MaxFeatures(10).")
         object.__setattr__(self, "rules", rules)
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+    @property
+    def least_gain(self) -> float:
+        """The largest of the rules'."""
+        return max(rule.least_gain for rule in self.rules)
+
+    @property
+    def level(self) -> float | None:
+        """The smallest of the rules'."""
+        return min((rule.level for rule in self.rules if rule.level is not None), default=None)
+
+    @property
+    def max_features(self) -> float:
+        """The smallest of the rules'."""
+        return min(rule.max_features for rule in self.rules)
+
+    @property
+    def max_columns(self) -> float:
+        """The smallest of the rules'."""
+        return min(rule.max_columns for rule in self.rules)
+
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Ask every rule, and follow the one that keeps least."""
         answers = [rule.check(steps, exhausted) for rule in self.rules]
         return min((stop for stop in answers if stop is not None), key=lambda stop: stop.keep, default=None)
+
+    def check_budget(self, steps: Sequence[Step]) -> Stop | None:
+        """Say whether the budget of any rule is used up."""
+        answers = [rule.check_budget(steps) for rule in self.rules]
+        return next((stop for stop in answers if stop is not None), None)
+
+    def n_unproven(self, steps: Sequence[Step]) -> int:
+        """Count the last steps that any of the rules doubts."""
+        return max(rule.n_unproven(steps) for rule in self.rules)
 
 
 def _stop_at(counts: list[int], limit: int, what: str) -> Stop | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ngp.greedy.stopping import StepLike, Stop
+from ngp.greedy.path import Step
+from ngp.greedy.stopping import Stop, StopRule
 
 __all__ = ["ETA", "TOL", "PublishedRule"]
 
@@ -19,7 +20,7 @@ TOL = 0.09
 
 
 @dataclass(frozen=True)
-class PublishedRule:
+class PublishedRule(StopRule):
     """Stop when the validation NME, in dB, changes by less than a share of itself, or rises.
 
     The step that didn't pay is taken back. Both values are taken under the random numbers of the step.
@@ -28,7 +29,7 @@ class PublishedRule:
     mean_square: float
     eta: float = ETA
 
-    def check(self, steps: Sequence[StepLike], exhausted: bool = False) -> Stop | None:
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Compare the last step with the selection before it; the constant prediction has no say in it."""
         if len(steps) < 3:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.folds import Round
 from ngp.data.losses import mistakes
 from ngp.data.problem import Problem
-from ngp.greedy.calibration import clock
 from ngp.kernels.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
 from ngp.kernels.scoring import LinearFit
@@ -238,28 +237,6 @@ class SSFNScorer(Scorer):
         config = self.config
         tunable = config.refit_units == "auto" and config.ridge > 0 and config.norm_bound is None
         return [config.ridge * factor for factor in RIDGE_FACTORS] if tunable else [config.ridge]
-
-    @property
-    def timed_per_job(self) -> int:
-        """How many candidates a job must get for their time to tell: those of a chunk share the blocks of rows."""
-        return LEAST_LONG_CHUNK if any(len(blocks) > 1 for blocks in self._blocks) else 1
-
-    def fit_seconds(self, selected: IntArray) -> float:
-        """Predict how long `fit` takes; it is run where rows are few, and scaled from fewer rows elsewhere."""
-        if self.problem.n_fit <= FEW_ROWS:
-            return clock(lambda: self.fit(selected))
-        ridges, train, test = self._refit_ridges, *self._refit_splits[0]
-        share = min(1.0, TIMED_ROWS / len(train))
-        few = train[: int(share * len(train))], test[: int(share * len(test))]
-        seconds = [
-            clock(partial(self.refit_split, selected, *few, width, 1, ridges)) / share * n_draws
-            for width, n_draws in self._refit_widths
-        ]
-        if self.config.refit_units != "auto":
-            return seconds[0]
-        n_splits = len(self._refit_splits)
-        rounds = -(-n_splits // min(n_splits, int(effective_n_jobs(self.n_jobs))))
-        return rounds * sum(seconds) + max(seconds)  # one of them is trained in the end
 
     def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:
         """What counts of final predictors of one size, and the loss, which decides a tie: (2, n_ridges)."""
