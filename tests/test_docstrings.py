@@ -49,7 +49,7 @@ NOUNS = {"Letters", "Ohm's", "Photographs", "Pictures", "Planck's", "Prices", "P
 RECORDS = {
     "ngp.baselines.RoarCurve",
     "ngp.datasets.Dataset",
-    "ngp.datasets.Table",
+    "ngp.datasets.RealDataset",
     "ngp.greedy.path.Step",
     "ngp.greedy.stopping.Stop",
 }
