@@ -37,8 +37,6 @@ PACKAGES = [
 UNLISTED = {
     "ngp.__version__": "a text, of which there is nothing more to say",
     "ngp.baselines.registry": "a mapping, which has no docstring; the page of `ngp.compare` tells of it",
-    "ngp.paper.metrics.accuracy_score": "scikit-learn's",
-    "ngp.paper.metrics.mean_squared_error": "scikit-learn's",
 }
 
 # What isn't asked of anybody: not everything has a relative to see also, or more to say than a line.
