@@ -33,10 +33,10 @@ $(PEERS_STAMP): $(STAMP)
 demo: $(STAMP) ## run the demonstration
 	$(BIN)/ngp demo
 
-test: $(DEV_STAMP) ## run the tests and the docstring examples
+test: $(DEV_STAMP) ## run the tests
 	$(BIN)/python -m pytest -n 2
 
-coverage: $(DEV_STAMP) ## run the tests, say which lines of the package they don't reach, and fail below 95 %
+coverage: $(DEV_STAMP) ## run the tests, list the lines of the package that they miss, and fail below 95 %
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2
 	$(BIN)/coverage combine --quiet
@@ -56,15 +56,14 @@ bench: $(DEV_STAMP) ## measure the speed and write benchmarks/results/speed.json
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.speed --json benchmarks/results/speed.json
 
-bench-peers: $(PEERS_STAMP) ## measure NGP beside other packages and write benchmarks/results/peers.json and peers.md, README's table and docs/peers.png
+bench-peers: $(PEERS_STAMP) ## measure NGP beside other packages and write benchmarks/results/peers.json and peers.md, README's lines and docs/peers.png
 	mkdir -p benchmarks/results
 	$(BIN)/python -m benchmarks.peers --whole --limit 120 --json benchmarks/results/peers.json
 	$(BIN)/python -m benchmarks.peer_tables benchmarks/results/peers.json > benchmarks/results/peers.md
 	$(BIN)/python -m docs.build_peers
 
-docs: $(DEV_STAMP) ## make the documentation, docs/_build/index.html; runs examples/, takes results from docs/reproduction and benchmarks/results
-	$(BIN)/python docs/build_reproduction.py
-	$(BIN)/python -m docs.build_scaling
+docs: $(DEV_STAMP) ## build the documentation, docs/_build/index.html, run all its examples and check its numbers
+	$(BIN)/python -m pytest -n 2 docs/tests
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build
 	@echo "Documentation: docs/_build/index.html"
 

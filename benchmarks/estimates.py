@@ -99,7 +99,7 @@ SETTINGS = {
     "random forest": Setting((300, 20), 3, forest),
     "random forest, one job": Setting((300, 20), 2, forest, options={"n_jobs": 1}),
     "nearest neighbours": Setting((300, 200), 3, neighbours),
-    "ridge": Setting((300, 5000), 10, ridge),
+    "ridge": Setting((300, 200), 10, ridge),
 }
 
 

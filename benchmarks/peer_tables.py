@@ -21,7 +21,7 @@ DIGITS = {"fpsr": 3, "fnsr": 3, "f1": 3, "n_selected": 1, "score": 3, "seconds":
 WITH_ERROR = ("f1", "score")
 # Of the others more is worse; that fewer columns are selected is neither.
 BEST = {"fpsr": min, "fnsr": min, "f1": max, "score": max, "seconds": min, "mb": min}
-RULES = {"told": "told the number of columns", "own": "by their own rules"}
+RULES = {"told": "given the number of columns", "own": "by their own rules"}
 NAMES = {"f1": "F1"}
 
 
@@ -161,46 +161,6 @@ def verdict(found: Found, rule: str, measure: str) -> str:
 def difference(each: Found) -> str:
     error = "" if each["standard_error"] is None else f" ± {each['standard_error']:.3f}"
     return f"{each['method']} {each['mean']:+.3f}{error} ({counted(each['n_runs'], 'run')})"
-
-
-# ---------------------------------------------------------------- one line a method
-
-LAWS_50 = ("planck-50", "ohm-50", "gravitation-50")
-# Title of a column, the designs that it is the mean of, and the measure.
-OVERVIEW: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("500 columns: F1", ("artificial",), "f1"),
-    ("seconds", ("artificial",), "seconds"),
-    ("50 columns: F1", ("artificial-50",), "f1"),
-    ("laws: F1", LAWS_50, "f1"),
-    ("breast cancer: accuracy", ("breast-cancer",), "score"),
-)
-
-
-def overview(results: Found) -> str:
-    """A table of what methods find by their own rules, the one that finds most first."""
-    methods = [name for name in results["methods"] if any(mean_of(results, name, *each[1:]) for each in OVERVIEW)]
-    values = {name: [mean_of(results, name, *each[1:]) for each in OVERVIEW] for name in methods}
-    measures = [measure for *_, measure in OVERVIEW]
-    best = [
-        shown(BEST[measure](value for value in column if value is not None), measure)
-        for measure, column in zip(measures, zip(*values.values(), strict=True), strict=True)
-    ]
-    ranked = sorted(methods, key=lambda name: -(values[name][0] or -1))
-    rows = [
-        [name, *(overview_cell(*each) for each in zip(values[name], measures, best, strict=True))] for name in ranked
-    ]
-    return markdown_table(["by its own rule", *(title for title, *_ in OVERVIEW)], rows)
-
-
-def mean_of(results: Found, method: str, designs: Sequence[str], measure: str) -> float | None:
-    """Mean over designs of a method's means; None where it ended on one of them in no run."""
-    rows = [row for name in designs for row in results["designs"][name]["rows"] if row["method"] == method]
-    means = [row[measure] for row in rows if row["rule"] == "own"]
-    return sum(each["mean"] for each in means) / len(means) if means and None not in means else None
-
-
-def overview_cell(value: float | None, measure: str, best: str) -> str:
-    return "–" if value is None else marked(shown(value, measure), best)
 
 
 # ---------------------------------------------------------------- the whole

@@ -1,4 +1,4 @@
-"""What benchmarks.study measured, as the tables of docs/selection.md: python -m benchmarks.study_tables FILE….
+"""What benchmarks.study measured, as the tables of docs/developer/study.md: python -m benchmarks.study_tables FILE….
 
 A mark (*) is where the default is worse than the best threshold in hindsight by more than one standard error.
 """

@@ -27,7 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_templates", "reproduction", "*.template.md"]
+exclude_patterns = ["_build", "_templates", "developer/reproduction", "**/*.template.md", "tests"]
 templates_path = ["_templates"]
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
@@ -69,16 +69,17 @@ html_theme_options = {
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": {"**": ["page-toc"], "choosing": []},  # a wide chart
+    "secondary_sidebar_items": {"**": ["page-toc"]}
 }
 html_show_sphinx = False
 project_copyright = author
 
 # Pages are read on their own, too, with links that lead through the repository.
 LINKS = {
-    r"\]\(\.\./benchmarks/README\.md": "](benchmarks.md",
-    r"\]\((\.\./)?docs/": "](",
-    r"\[([^]]*)\]\(\.\./benchmarks/results\)": r"`\1`",
+    r"\]\(((\.\./)*)benchmarks/README\.md": "](/developer/benchmarks.md",
+    r"\]\((\.\./)*docs/": "](/",
+    r"\[([^]]*)\]\((\.\./)*benchmarks/results\)": r"`\1`",
+    r"\[([^]]*)\]\((LICENSE|CONTRIBUTING\.md|examples)\)": r"`\1`",
 }
 
 

@@ -9,7 +9,6 @@ import pytest
 import torch
 from predictor_cases import FAST_CNN, FAST_MLP, FAST_SSFN, OnlySquares, fit, make_data, names
 from sklearn.base import clone
-from sklearn.linear_model import Ridge
 from torch import Tensor, nn
 
 from ngp.predictors import CNN, MLP, SSFN
@@ -29,14 +28,6 @@ def test_a_loss_that_a_predictor_cannot_score(predictor: Any, loss: str) -> None
 def test_a_loss_that_the_first_predictor_of_a_callable_cannot_score_names_the_predictor() -> None:
     with pytest.raises(ValueError, match="loss='hinge' can't be scored by OnlySquares: use one of squared_error"):
         fit(lambda step: OnlySquares(), "classes", loss="hinge")
-
-
-@pytest.mark.parametrize(
-    "predictor", [FAST_MLP, [FAST_MLP, FAST_SSFN], [Ridge(), FAST_MLP]], ids=["MLP", "networks", "with an estimator"]
-)
-def test_scoring_is_for_estimators(predictor: Any) -> None:
-    with pytest.raises(ValueError, match="scoring is for scikit-learn estimators, and MLP is none: use loss instead"):
-        fit(predictor, scoring="r2")
 
 
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {

@@ -1,13 +1,32 @@
-"""Values as words, for messages and reports."""
+"""Values and steps as text, for messages, progress, plots and reports."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import floor, log10
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["counted", "described", "duration", "listed", "number", "probability", "with_error"]
+if TYPE_CHECKING:  # the command line imports this, and nothing that takes long
+    from ngp.greedy.path import Step
+
+__all__ = [
+    "counted",
+    "described",
+    "duration",
+    "group_names",
+    "left_behind",
+    "listed",
+    "number",
+    "only_additions",
+    "outcomes",
+    "p_value",
+    "step_in_words",
+    "step_line",
+    "taken_back",
+    "undone",
+    "with_error",
+]
 
 
 def counted(number: int, noun: str) -> str:
@@ -16,27 +35,27 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(items: Sequence[str], most: int = 5) -> str:
-    """Items one after the other; of many only the first few."""
+    """Items separated by commas; of many, only the first few."""
     shown = ", ".join(items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
 
 
 def described(value: Any) -> str:
-    """A function by its name, anything else as it shows itself, without the address that changes from run to run."""
+    """The name of a function, or the repr of anything else without its address, which changes from run to run."""
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def probability(value: float | None) -> str:
-    """A probability with two digits; nothing where there is none."""
-    if value is None or value != value:
+def p_value(value: float) -> str:
+    """A p-value with two digits; an empty text for NaN."""
+    if value != value:
         return ""
     return f"{value:.2g}" if value >= 1e-3 else "<0.001"
 
 
 def number(value: float | None) -> str:
-    """A number with four digits, as one would write it."""
+    """A number with four digits, or a dash for None and NaN."""
     if value is None or value != value:
         return "–"
     if value and not 1e-3 <= abs(value) < 1e9:
@@ -64,3 +83,74 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def only_additions(steps: Sequence[Step]) -> bool:
+    """Whether no step drops or exchanges anything."""
+    return all(step.dropped is None for step in steps)
+
+
+def group_names(steps: Sequence[Step]) -> dict[int, str]:
+    """Names of the groups that the steps add, by number."""
+    return {step.group: step.name for step in steps if step.group is not None}
+
+
+def undone(steps: Sequence[Step]) -> dict[int, int]:
+    """Additions that a later step dropped or exchanged: the number of the addition -> the number of the later step."""
+    found: dict[int, int] = {}
+    drops: dict[int, int] = {}  # group -> the step that drops it; searched from the end for the addition before it
+    for number in reversed(range(len(steps))):
+        step = steps[number]
+        if not step.kept:
+            if step.group is None or step.group not in drops:
+                continue
+            found[number] = drops.pop(step.group)
+        if step.dropped is not None:
+            drops[step.dropped] = number
+    return found
+
+
+def taken_back(steps: Sequence[Step]) -> set[int]:
+    """Numbers of the steps that the rule took back when it stopped."""
+    later = undone(steps)
+    return {number for number, step in enumerate(steps) if not step.kept and number not in later}
+
+
+def outcomes(steps: Sequence[Step]) -> list[str]:
+    """What became of each step: an empty text if it is kept, "taken back", or which later step undid it."""
+    later, verbs = undone(steps), {"drop": "dropped", "swap": "exchanged"}
+    texts = {number: f"{verbs[steps[by].action]} in step {by}" for number, by in later.items()}
+    return ["" if step.kept else texts.get(number, "taken back") for number, step in enumerate(steps)]
+
+
+def step_in_words(step: Step, names: Mapping[int, str], shown: Callable[[str], str] = str) -> str:
+    """A step as text such as "add age" or "swap age in, town out"; empty for the start."""
+    if step.action == "start":
+        return ""
+    if step.action != "swap":
+        return f"{step.action} {shown(step.name)}"
+    assert step.dropped is not None
+    return f"swap {shown(step.name)} in, {shown(names.get(step.dropped, f'group {step.dropped}'))} out"
+
+
+def left_behind(steps: Sequence[Step], shown: Callable[[str], str] = str) -> tuple[list[str], list[str]]:
+    """Names of unselected groups: those that were dropped or exchanged, and those whose step was taken back."""
+    selected = {step.group for step in steps if step.kept}
+    dropped, tried = {}, {}
+    for number, by in sorted(undone(steps).items(), key=lambda pair: pair[1]):
+        step, last = steps[number], steps[by]
+        instead = f" (for {shown(last.name)})" if last.action == "swap" else ""
+        if step.group not in selected:
+            dropped[step.group] = f"{shown(step.name)}{instead}"
+    for number in sorted(taken_back(steps)):
+        step = steps[number]
+        if step.group is not None and step.group not in selected and step.group not in dropped:
+            tried[step.group] = shown(step.name)
+    return list(dropped.values()), list(tried.values())
+
+
+def step_line(step: Step, steps: Sequence[Step] = ()) -> str:
+    """A step in one line of text, which begins with the number of features that are selected then."""
+    what = step_in_words(step, group_names(steps)) or "start"
+    error = f" ± {step.standard_error:.2g}" if step.standard_error == step.standard_error else ""
+    return f"{step.n_selected:4d}  {what:<24} loss {step.loss:.6g}{error}  {step.seconds:.1f} s"

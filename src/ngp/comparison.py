@@ -29,8 +29,9 @@ from ngp.baselines import registry
 from ngp.baselines.base import PredictorEstimator, require
 from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
 from ngp.data.folds import make_rounds
-from ngp.data.problem import code_targets, detect_task, resolve_scoring
+from ngp.data.problem import code_targets, detect_task
 from ngp.data.sources import refuse_sources
+from ngp.predictors.estimator import resolve_scoring
 from ngp.selector import NeuralGreedyPursuit
 
 if TYPE_CHECKING:

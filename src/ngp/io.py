@@ -125,14 +125,13 @@ def _trusted() -> list[str]:
     from ngp.kernels.layers import Network
     from ngp.kernels.self_sizing import Layer as GrownLayer
     from ngp.kernels.self_sizing import Network as GrownNetwork
+    from ngp.predictors.base import Constant, ScaledColumns
     from ngp.predictors.cnn import CNN, ImageNetwork, SeenPixels
-    from ngp.predictors.constant import Constant
-    from ngp.predictors.estimator import EstimatorPredictor, FittedEstimator
+    from ngp.predictors.estimator import Estimator, FittedEstimator
     from ngp.predictors.kernel import Kernel
     from ngp.predictors.kernel_predictor import KernelPredictor
     from ngp.predictors.mlp import MLP, Perceptron
     from ngp.predictors.networks import NetworkPredictor
-    from ngp.predictors.scaling import ScaledColumns
     from ngp.predictors.ssfn import SSFN
     from ngp.predictors.ssfn_estimators import SSFNClassifier, SSFNRegressor
     from ngp.predictors.ssfn_scorer import SSFNPredictor
@@ -140,7 +139,7 @@ def _trusted() -> list[str]:
 
     own: list[Any] = [
         NeuralGreedyPursuit, LookAhead, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
-        SSFN, MLP, CNN, Kernel, EstimatorPredictor, SSFNClassifier, SSFNRegressor,
+        SSFN, MLP, CNN, Kernel, Estimator, SSFNClassifier, SSFNRegressor,
         Constant, FittedEstimator, KernelPredictor, NetworkPredictor, SSFNPredictor,
         GrownLayer, GrownNetwork, ImageNetwork, Network, Perceptron, ScaledColumns, SeenPixels,
         *(getattr(stopping, name) for name in stopping.__all__),

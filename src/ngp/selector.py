@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from ngp._step_formatting import step_line
+from ngp._formatting import step_line
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.encoding import TableSelector, briefly_refused_gaps, check_training_data, checked_cv
 from ngp.data.groups import column_numbers, make_groups
@@ -50,10 +50,8 @@ from ngp.greedy.stopping import (
     StopRule,
 )
 from ngp.kernels.parallel import keep_workers
-from ngp.predictors.base import Predictor, Scorer
-from ngp.predictors.committee import bind_predictor
-from ngp.predictors.constant import Constant
-from ngp.predictors.resolve import PREDICTORS, resolve_predictor
+from ngp.predictors.base import Constant, Predictor, Scorer
+from ngp.predictors.committee import PREDICTORS, bind_predictor, resolve_predictor
 
 __all__ = ["NeuralGreedyPursuit"]
 
@@ -110,9 +108,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         The validation loss; ``"auto"`` is the squared error (of coded targets for classes), or the cross-entropy
         where there are classes and the predictor is an MLP or a CNN, or the hinge loss for a scikit-learn classifier
         without ``predict_proba``.
-    scoring : str, callable or None, default=None
-        A scikit-learn scorer instead of `loss`, where `predictor` is a scikit-learn estimator. What counts as the
-        loss is one minus the score, or minus the score where that is a loss with its sign turned ("neg_log_loss").
     task : {"auto", "regression", "classification"}, default="auto"
         What y is. ``"auto"`` takes text, booleans and up to 20 whole numbers, each twice on average, for classes.
     floating : bool, default=False
@@ -204,7 +199,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         "fixed": ["array-like", None],
         "cv": [object],
         "loss": [StrOptions({"auto", *LOSSES})],
-        "scoring": [str, callable, None],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "floating": ["boolean"],
         "look_ahead": [Interval(Integral, 1, 5, closed="both"), LookAhead],
@@ -228,7 +222,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         fixed: Sequence[int] | Sequence[str] | None = None,
         cv: Any = 5,
         loss: str = "auto",
-        scoring: str | Callable[..., float] | None = None,
         task: str = "auto",
         floating: bool = False,
         look_ahead: int | LookAhead = 1,
@@ -248,7 +241,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         self.fixed = fixed
         self.cv = cv
         self.loss = loss
-        self.scoring = scoring
         self.task = task
         self.floating = floating
         self.look_ahead = look_ahead
@@ -395,14 +387,14 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
 
     def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes, the predictor among them."""
-        self._store(problem, path)
+        self._store(problem, scorer, path)
         if len(path.columns):
             self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
         else:
             warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=5)
             self.predictor_ = Constant.of(problem)
 
-    def _store(self, problem: Problem, path: Path) -> None:
+    def _store(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set what a path says about the columns."""
         self.path_, self.stop_reason_, self.partial_ = path.steps, path.reason, path.partial
         self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
@@ -411,7 +403,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         self.__dict__.pop("classes_", None)
         if problem.classes is not None:
             self.classes_ = problem.classes
-        self.constant_loss_ = constant = float(problem.constant_losses() @ problem.part_weights)
+        self.constant_loss_ = constant = float(scorer.at(1).constant_losses(problem).means[0])
         blocks = self.encoder_.feature_groups_
         origin = np.arange(problem.n_columns)  # the column that an encoded one stands for
         if blocks is not None:
@@ -572,6 +564,10 @@ def _prepare(
 ) -> _Task:
     """Check what `fit` is given, and make a task of it."""
     predictor = resolve_predictor(selector.predictor)
+    if predictor.scoring is not None and selector.loss != "auto":
+        raise ValueError(
+            f"loss={selector.loss!r} and scoring={predictor.scoring!r} exclude each other: give only one of them."
+        )
     data, targets = check_training_data(selector, X, y)
     selector._single_output = targets.ndim == 1
     weights = None
@@ -587,6 +583,10 @@ def _prepare(
     if blocks is not None:
         groups = groups.expand(blocks)
         fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
+    if predictor.scoring is not None and selector.loss != "auto":
+        raise ValueError(
+            f"loss={selector.loss!r} and scoring={predictor.scoring!r} exclude each other: give only one of them."
+        )
     problem = make_problem(
         data,
         targets,
@@ -595,7 +595,6 @@ def _prepare(
         cv=checked_cv(selector),
         loss=selector.loss,
         classification_loss=predictor.classification_loss,
-        scoring=selector.scoring,
         sample_weight=weights,
         cv_groups=None if cv_groups is None else np.asarray(cv_groups),
         random_state=seed,

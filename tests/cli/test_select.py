@@ -13,7 +13,7 @@ import pytest
 import report_cases as cases
 
 from ngp import NeuralGreedyPursuit
-from ngp._step_formatting import group_names, step_in_words
+from ngp._formatting import group_names, step_in_words
 from ngp.cli.select import select as select_command
 from ngp.report.result import Result
 

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.metrics import accuracy_score, get_scorer, make_scorer, mean_absolute_error
-from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit, cross_val_score
+from sklearn.model_selection import RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 
 from ngp.data.groups import make_groups
 from ngp.data.losses import LOSSES
@@ -211,67 +209,11 @@ def test_is_weighted(weights: Any, weighted: bool) -> None:
 
 
 def test_only_a_few_columns() -> None:
-    problem = problem_of(y=np.arange(40) % 3, sample_weight=RNG.uniform(size=40), scoring="accuracy")
+    problem = problem_of(y=np.arange(40) % 3, sample_weight=RNG.uniform(size=40))
     small = problem.only(np.array([3, 0, 3]))
     assert np.array_equal(small.X, X[:, [3, 0, 3]])
     assert small.groups.n_groups == 3
-    assert all(getattr(small, name) is getattr(problem, name) for name in ("targets", "weights", "rounds", "scoring"))
-
-
-# --- Scorers
-
-
-@pytest.mark.parametrize("cv", [KFold(4), KFold(3, shuffle=True, random_state=0), TimeSeriesSplit(3), 0.25], ids=str)
-@pytest.mark.parametrize(
-    ("y", "scoring", "best"),
-    [
-        (Y, "r2", 1.0),
-        (Y, "neg_mean_squared_error", 0.0),
-        (np.stack([Y, Y**2], axis=1), "r2", 1.0),
-        (np.arange(40) % 2, "roc_auc", 1.0),
-        (np.arange(40) % 3, "accuracy", 1.0),
-        (np.resize(["a", "b", "c"], 40), "neg_log_loss", 0.0),
-        (Y, make_scorer(mean_absolute_error, greater_is_better=False), 0.0),
-        (Y, make_scorer(mean_absolute_error), 1.0),
-        (Y, lambda estimator, X, y: float(len(X)), 1.0),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-def test_constants_are_judged_by_the_scorer(y: Any, scoring: Any, best: float, cv: Any) -> None:
-    problem = problem_of(y=y, scoring=scoring, cv=cv)
-    assert problem.loss == "scoring"
-    dummy = DummyRegressor() if problem.classes is None else DummyClassifier(strategy="prior")
-    splits = [split for round_ in problem.rounds for split in problem.splits(round_)]
-    scores = cross_val_score(dummy, X, y, scoring=scoring, cv=splits)
-    np.testing.assert_allclose(problem.constant_losses(), best - scores)
-    assert problem.part_weights.tolist() == [1 / len(splits)] * len(splits)
-
-
-def test_scores_are_weighted() -> None:
-    y, weights = np.arange(40) % 3 // 2, RNG.integers(0, 3, size=40) / 2
-    problem = problem_of(y=y, scoring="accuracy", cv=KFold(4), sample_weight=weights)
-    for loss, (_, test) in zip(problem.constant_losses(), KFold(4).split(X), strict=True):
-        assert loss == pytest.approx(np.average(y[test], weights=weights[test]))
-
-
-def test_constants_are_trained_with_weights() -> None:
-    weights = RNG.integers(0, 3, size=40) / 2
-    problem = problem_of(scoring="neg_mean_squared_error", cv=KFold(4), sample_weight=weights)
-    plain = problem_of(cv=KFold(4), sample_weight=weights)
-    rows = np.array([weights[test].sum() for _, test in KFold(4).split(X)])
-    expected = plain.constant_losses() @ plain.part_weights
-    assert problem.constant_losses() @ (rows / rows.sum()) == pytest.approx(expected)
-
-
-def test_a_scorers_error_is_raised() -> None:
-    with pytest.raises(ValueError, match="pos_label=1 is not a valid label"):
-        problem_of(y=np.resize(["a", "b"], 40), scoring="f1").constant_losses()
-
-
-def test_scorers_are_kept() -> None:
-    scorer = get_scorer("r2")
-    assert problem_of(scoring=scorer).scoring is scorer
-    assert problem_of().scoring is None
+    assert all(getattr(small, name) is getattr(problem, name) for name in ("targets", "weights", "rounds"))
 
 
 # --- Putting a problem together
@@ -339,24 +281,6 @@ def test_the_automatic_loss() -> None:
         (
             {"cv": [(np.arange(20), np.arange(20, 40))], "sample_weight": np.arange(40) < 20},
             "sample_weight is zero on all validation rows",
-        ),
-        (
-            {"cv": KFold(4), "sample_weight": np.arange(40) >= 10, "scoring": "r2"},
-            "sample_weight is zero on all rows that scoring judges in a fold: use fewer folds or a loss.",
-        ),
-        (
-            {"scoring": "acuracy"},
-            "scoring='acuracy' is unknown: sklearn.metrics.get_scorer_names() lists all names.",
-        ),
-        ({"scoring": 3}, "scoring=3 is no scorer: give a name or a callable, scorer(estimator, X, y)."),
-        ({"scoring": ["r2"]}, "scoring=['r2'] is no scorer"),
-        (
-            {"scoring": accuracy_score},
-            "scoring=accuracy_score is a metric and no scorer: give make_scorer(accuracy_score).",
-        ),
-        (
-            {"scoring": "r2", "loss": "squared_error"},
-            "loss='squared_error' and scoring='r2' exclude each other: give only one of them.",
         ),
     ],
 )

@@ -213,7 +213,6 @@ PREDICTORS: dict[str, Any] = {
     "kernel": Kernel(),
     "mlp": pytest.param(MLP(n_units=5, epochs=2), marks=needs_torch),
     "estimator": KNeighborsRegressor(),
-    "closed form": Ridge(),
     "list": [FAST, Ridge()],
     "callable": lambda step: FAST if step < 3 else Ridge(),
 }

@@ -73,7 +73,7 @@ def test_rows_that_only_judge_are_in_all_halves_and_useless_ones_in_none() -> No
 @pytest.mark.parametrize("cv", [5, 0.3, "loo"])
 @pytest.mark.parametrize("predictor", [SSFN(n_units=20, n_draws=2), Kernel(), Ridge()], ids=["ssfn", "kernel", "ridge"])
 def test_half_a_problem_is_the_problem_of_half_the_rows(predictor: Any, cv: Any) -> None:
-    from ngp.predictors.resolve import resolve_predictor
+    from ngp.predictors.committee import resolve_predictor
 
     problem = problem_of(task="regression", cv=cv, random_state=1)
     mask = next(halves(problem, 2, 0))

@@ -1,4 +1,4 @@
-"""Several predictors in one pursuit, with made-up losses: who wins, who is named, who is trained in the end."""
+"""From what users write to a predictor; several in one pursuit, with made-up losses: who wins, who is trained."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.linear_model import Ridge
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from ngp.data.groups import make_groups
 from ngp.data.losses import LOSSES
@@ -20,11 +24,17 @@ from ngp.greedy.candidates import Search
 from ngp.greedy.loop import pursue
 from ngp.greedy.path import Path
 from ngp.greedy.stopping import MaxFeatures, StopRule
+from ngp.predictors import CNN, MLP, SSFN, Kernel
 from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
-from ngp.predictors.committee import Committee, Schedule, bind_predictor, predictor_names
-from ngp.predictors.estimator import EstimatorPredictor
-from ngp.predictors.mlp import MLP
-from ngp.predictors.ssfn import SSFN
+from ngp.predictors.committee import (
+    PREDICTORS,
+    Committee,
+    Schedule,
+    bind_predictor,
+    predictor_names,
+    resolve_predictor,
+)
+from ngp.predictors.estimator import Estimator
 
 NOTHING = np.zeros(0, dtype=np.intp)
 CONDITIONS = {"random_state": 0, "n_jobs": None, "device": "cpu"}
@@ -152,7 +162,7 @@ def test_only_members_that_use_a_gpu_are_given_one() -> None:
 
 
 def test_members_of_the_same_kind_are_numbered() -> None:
-    members = [SSFN(), MLP(), SSFN(n_units=20), EstimatorPredictor(Ridge()), EstimatorPredictor(Ridge(2.0))]
+    members = [SSFN(), MLP(), SSFN(n_units=20), Estimator(Ridge()), Estimator(Ridge(2.0))]
     assert Committee(members).names == ("SSFN 1", "MLP", "SSFN 2", "Ridge 1", "Ridge 2")
     assert Committee(members[:2]).names == ("SSFN", "MLP")
     assert predictor_names([Fake("own name", lambda columns: 1.0), SSFN()]) == ("own name", "SSFN")
@@ -176,12 +186,16 @@ def test_a_member_that_cannot_score_the_loss_is_named() -> None:
     bind_predictor(plain, make_case("squared_error"), **CONDITIONS)
 
 
-def test_a_scorer_of_scikit_learn_is_for_its_estimators() -> None:
-    rng = np.random.default_rng(0)
-    problem = make_problem(rng.normal(size=(12, 2)), rng.normal(size=12), groups=make_groups(None, 2), scoring="r2")
-    bind_predictor(EstimatorPredictor(Ridge()), problem, **CONDITIONS)
-    with pytest.raises(ValueError, match="scoring is for scikit-learn estimators, and MLP is none: use loss instead"):
-        bound(EstimatorPredictor(Ridge()), MLP(), problem=problem)
+def test_all_members_have_the_same_scoring() -> None:
+    judged, members = Estimator(Ridge(), scoring="r2"), [Estimator(Ridge(alpha), scoring="r2") for alpha in (1, 2)]
+    problem = make_case()
+    constant = bound(*members, problem=problem).constant_losses(problem)
+    np.testing.assert_array_equal(constant.parts, judged.bind(problem, random_state=0).constant_losses(problem).parts)
+    with pytest.raises(ValueError, match=r"predictor: MLP is judged by scoring=None and another one by scoring='r2'"):
+        Committee([judged, MLP()])
+    schedule = Schedule(lambda step: judged if step == 1 else MLP()).bind(problem, **CONDITIONS)
+    with pytest.raises(ValueError, match="give all of them the same"):
+        schedule.at(2)
 
 
 def test_real_members() -> None:
@@ -191,7 +205,7 @@ def test_real_members() -> None:
     members = [
         SSFN(n_units=10, n_draws=1, refit_units=10),
         MLP(n_units=10, epochs=2, n_draws=1, refit_epochs=2),
-        EstimatorPredictor(Ridge()),
+        Estimator(Ridge()),
     ]
     scorer = bound(*members, problem=problem)
     candidates = ColumnSets.of([[0], [1], [2, 3], []])
@@ -289,3 +303,100 @@ def test_a_later_predictor_that_cannot_score_the_loss_is_named() -> None:
     scorer = schedule.bind(problem := make_case("hinge"), **CONDITIONS)
     with pytest.raises(ValueError, match="loss='hinge' can't be scored by plain: use one of squared_error"):
         pursue(Search(problem, scorer), MaxFeatures(2), fixed=NOTHING)
+
+
+# What users write
+
+
+@pytest.mark.parametrize(("name", "kind"), [("ssfn", SSFN), ("mlp", MLP), ("cnn", CNN), ("kernel", Kernel)])
+def test_names(name: str, kind: type) -> None:
+    found = resolve_predictor(name)
+    assert type(found) is kind
+    assert found.get_params() == kind().get_params()
+    assert name in PREDICTORS
+
+
+@pytest.mark.parametrize("predictor", [SSFN(n_units=7), MLP(n_units=7), CNN(epochs=7), Kernel(), Committee([SSFN()])])
+def test_predictors_stay_as_they_are(predictor: Any) -> None:
+    assert resolve_predictor(predictor) is predictor
+
+
+def test_anything_that_can_be_bound_is_a_predictor() -> None:
+    class Own(Predictor):
+        losses = frozenset({"squared_error"})
+
+        def bind(self, problem: Any, **conditions: Any) -> Any:
+            raise AssertionError("nobody asked for this")
+
+        def __call__(self, step: int) -> Any:  # which doesn't make it a schedule
+            raise AssertionError("nobody asked for this")
+
+    own = Own()
+    assert resolve_predictor(own) is own
+    assert resolve_predictor([own]).names == ("Own",)
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), SVC(), make_pipeline(StandardScaler(), LogisticRegression())])
+def test_estimators_are_wrapped(estimator: Any) -> None:
+    found = resolve_predictor(estimator)
+    assert isinstance(found, Estimator)
+    assert found.estimator is estimator
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_lists_are_committees(kind: type) -> None:
+    found = resolve_predictor(kind(["ssfn", MLP(n_units=3), Ridge(), "mlp"]))
+    assert isinstance(found, Committee)
+    assert found.names == ("SSFN", "MLP 1", "Ridge", "MLP 2")
+    assert resolve_predictor(["ssfn"]).names == ("SSFN",)
+
+
+def test_callables_are_schedules() -> None:
+    choices = {1: "ssfn", 2: MLP(n_units=3), 3: Ridge(), 4: ["ssfn", "kernel"]}
+    found = resolve_predictor(choices.get)
+    assert isinstance(found, Schedule)
+    assert [type(found.predictor_of(step)) for step in choices] == [SSFN, MLP, Estimator, Committee]
+    assert found.predictor_of(2) is choices[2]
+
+
+MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
+    "unknown name": ("forest", ValueError, "predictor='forest' is unknown: use one of ssfn, mlp, cnn, kernel."),
+    "unknown name in a list": (["ssfn", "MLP"], ValueError, "predictor='MLP' is unknown: use one of ssfn, mlp"),
+    "empty list": ([], ValueError, r"predictor=\[\] is empty: give at least one predictor"),
+    "class": (MLP, TypeError, r"predictor=MLP is a class: give an object, made with MLP\(…\)"),
+    "class in a list": (["ssfn", SVC], TypeError, r"predictor=SVC is a class: give an object, made with SVC\(…\)"),
+    "number": (5, TypeError, r"predictor=5 can't predict: give a name \(ssfn, mlp, cnn, kernel\), an object of"),
+    "None": (None, TypeError, "predictor=None can't predict: .* or a callable that returns one for each step"),
+    "transformer": (PCA(), TypeError, r"predictor=PCA\(\) can't predict"),
+    "number in a list": (["ssfn", 5], TypeError, "predictor=5 can't predict"),
+    "list in a list": (["ssfn", ["mlp"]], TypeError, r"predictor=\['mlp'\] can't predict"),
+    "callable in a list": (["ssfn", lambda step: "mlp"], TypeError, "predictor=<function .* can't predict"),
+}
+
+
+@pytest.mark.parametrize(("given", "error", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_named(given: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        resolve_predictor(given)
+
+
+def test_mistakes_of_a_step_are_named() -> None:
+    schedule = resolve_predictor({1: "ssfn", 2: lambda step: "mlp", 3: MLP}.get)
+    assert type(schedule.predictor_of(1)) is SSFN
+    with pytest.raises(TypeError, match="returned a callable for step 2: it must return a predictor"):
+        schedule.predictor_of(2)
+    with pytest.raises(TypeError, match="predictor=MLP is a class"):
+        schedule.predictor_of(3)
+
+
+def test_a_torch_network_is_no_schedule() -> None:
+    with pytest.raises(TypeError, match=r"Linear is a torch module: give CNN\(network=…\) a function"):
+        resolve_predictor(pytest.importorskip("torch").nn.Linear(3, 1))
+
+
+def test_an_estimator_that_can_be_called_is_an_estimator() -> None:
+    class Called(Ridge):
+        def __call__(self, X: Any) -> Any:
+            return self.predict(X)
+
+    assert isinstance(resolve_predictor(Called()), Estimator)

@@ -13,7 +13,7 @@ import report_cases as cases
 from sklearn.exceptions import NotFittedError
 
 from ngp import NeuralGreedyPursuit
-from ngp._step_formatting import taken_back
+from ngp._formatting import taken_back
 from ngp.datasets import make_ohm
 from ngp.greedy.path import Path, Step
 from ngp.report import plot_path

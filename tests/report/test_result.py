@@ -18,6 +18,7 @@ from ngp import NeuralGreedyPursuit
 from ngp.data.groups import image_windows
 from ngp.greedy.path import Step
 from ngp.greedy.stopping import Plateau
+from ngp.predictors import Estimator
 from ngp.report.result import Result
 
 
@@ -225,7 +226,7 @@ def test_an_unfitted_selector_is_refused() -> None:
     "options",
     [
         {},
-        {"predictor": Ridge(alpha=0.5), "cv": KFold(3), "stop": Plateau(patience=2), "scoring": "r2"},
+        {"predictor": Ridge(alpha=0.5), "cv": KFold(3), "stop": Plateau(patience=2)},
         {"predictor": ["ssfn", Ridge()], "fixed": [0], "n_features_to_select": 2, "cv": 0.25},
     ],
 )
@@ -257,7 +258,7 @@ def test_what_cannot_be_written_as_code_is_left_to_a_variable() -> None:
         ({"cv": 0.25}, "a random 25% of the rows held out", "squared_error"),
         ({"cv": "loo", "loss": "squared_error"}, "leave one out", "squared_error"),
         ({"cv": [(np.arange(60), np.arange(60, 120))]}, "1 given splits", "squared_error"),
-        ({"predictor": Ridge(), "scoring": "r2"}, "5 random folds", "scoring: r2"),
+        ({"predictor": Estimator(Ridge(), scoring="r2")}, "5 random folds", "scoring: r2"),
     ],
 )
 def test_validation_and_loss_are_put_into_words(options: dict[str, Any], cv: str, loss: str) -> None:

@@ -25,8 +25,7 @@ from ngp.data.groups import make_groups
 from ngp.data.losses import labels, probabilities
 from ngp.data.problem import code_targets, detect_task, make_problem
 from ngp.data.sources import refuse_sources
-from ngp.predictors.committee import bind_predictor
-from ngp.predictors.resolve import resolve_predictor
+from ngp.predictors.committee import bind_predictor, resolve_predictor
 
 __all__ = ["Baseline", "PredictorEstimator", "TrainingData", "best_features", "normalised", "require"]
 

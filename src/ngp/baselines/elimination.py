@@ -28,8 +28,7 @@ from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.greedy.path import standard_error
 from ngp.predictors.base import ColumnSets, FittedPredictor
-from ngp.predictors.committee import bind_predictor
-from ngp.predictors.resolve import PREDICTORS, resolve_predictor
+from ngp.predictors.committee import PREDICTORS, bind_predictor, resolve_predictor
 
 __all__ = ["ROAR", "DropOneOut", "EliminationStep", "RoarCurve", "roar_curve"]
 
@@ -100,6 +99,8 @@ class Elimination(Baseline):
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
         predictor = resolve_predictor(self.predictor)
+        if predictor.scoring is not None:
+            raise ValueError(f"predictor={predictor.name} with scoring can't judge features here: leave scoring out.")
         problem = make_problem(
             data.X,
             data.y,
@@ -448,9 +449,9 @@ def roar_curve(
     rest = [np.concatenate([np.zeros(0, np.intp), *(blocks[i] for i in sorted(order[n:]))]) for n in n_removed]
     with threadpool_limits(1, user_api="blas"):
         parts = scorer.add_losses(order[:0], ColumnSets.of([columns for columns in rest if len(columns)])).parts
-    filled = np.tile(problem.constant_losses(), (len(rest), 1))
+    constant = scorer.constant_losses(problem)
+    filled, weights = np.tile(constant.parts, (len(rest), 1)), constant.weights
     filled[[len(columns) > 0 for columns in rest]] = parts
-    weights = problem.part_weights
     errors = np.array([standard_error(each, weights) if len(weights) > 1 else np.nan for each in filled])
     return RoarCurve(wanted, n_removed, filled @ weights, errors)
 

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ngp import NeuralGreedyPursuit
-from ngp._step_formatting import fates, group_names, step_in_words
+from ngp._formatting import group_names, outcomes, step_in_words
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.groups import image_windows
 from ngp.greedy.path import Step
@@ -217,7 +217,7 @@ def steps_table(steps: Sequence[Step]) -> str:
     """One row a step: what it did, the validation loss, the gain, the runner-up's loss, what became of it."""
     rows, names = [], group_names(steps)
     digits = max(0, 1 - int(np.floor(np.log10(np.median([step.standard_error for step in steps])))))
-    for number, (step, fate) in enumerate(zip(steps, fates(steps), strict=True)):
+    for number, (step, fate) in enumerate(zip(steps, outcomes(steps), strict=True)):
         first = step.action == "start"
         what = "(constant prediction)" if first else step.name if step.action == "add" else step_in_words(step, names)
         loss = f"{step.loss:.{digits}f} ± {step.standard_error:.{digits}f}"

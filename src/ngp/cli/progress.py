@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp._formatting import duration, probability, with_error
-from ngp._step_formatting import group_names, step_in_words
+from ngp._formatting import duration, group_names, p_value, step_in_words, with_error
 from ngp.cli.saying import is_terminal, printable
 
 if TYPE_CHECKING:
@@ -86,9 +85,9 @@ class Progress:
         if self._live is not None:
             self._live.refresh()
         elif not self._quiet:
-            number, what, loss, gain, p_value, left = self._cells(len(self._steps) - 1)
+            number, what, loss, gain, p, left = self._cells(len(self._steps) - 1)
             parts = [f"step {number}", what, f"loss {loss}", gain and f"gain {gain}"]
-            parts += [p_value and f"p {p_value}", left and f"{left} left"]
+            parts += [p and f"p {p}", left and f"{left} left"]
             click.echo("  ".join(filter(None, parts)), err=True)
 
     def _cells(self, place: int) -> list[str]:
@@ -100,8 +99,8 @@ class Progress:
         what = step_in_words(step, group_names([*self._made, *self._steps]), _short)
         gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
         left = self._seconds_left()
-        p_value = probability(step.p_value)
-        return [number, what, loss, gain, p_value, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
+        shown_p = p_value(step.p_value)
+        return [number, what, loss, gain, shown_p, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
 
     def _seconds_left(self) -> float | None:
         """As long as the last addition, for each that is to come; unknown where a threshold decides."""

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp._formatting import counted, listed
-from ngp._step_formatting import left_behind
+from ngp._formatting import counted, left_behind, listed
 from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, with_options
 from ngp.cli.preparing import Samples, prepare, read_groups
 from ngp.cli.progress import Progress

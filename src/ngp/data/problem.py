@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.metrics import check_scoring
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import column_or_1d
 
@@ -20,7 +18,7 @@ from ngp.data.groups import Groups, make_groups
 from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, labels
 from ngp.data.sources import ColumnSource, StackedRows, between, in_memory, read_columns, refuse_gaps
 
-__all__ = ["Problem", "check_columns", "code_targets", "detect_task", "make_problem", "resolve_scoring"]
+__all__ = ["Problem", "check_columns", "code_targets", "detect_task", "make_problem"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +31,8 @@ class Problem:
     groups: Groups  # the candidates
     rounds: tuple[Round, ...]  # the folds
     classes: AnyArray | None  # the classes that the columns of the targets stand for; None for regression
-    loss: str  # name of the validation loss, a key of `ngp.data.losses.LOSSES`, or ``"scoring"``
+    loss: str  # name of the validation loss, a key of `ngp.data.losses.LOSSES`
     n_fit: int  # the first n_fit rows train the final predictor; the rest is an explicit validation set
-    scoring: Callable[..., float] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -168,33 +165,15 @@ class Problem:
         ]
         return np.concatenate(parts, axis=1)
 
-    def scoring_loss(self, estimator: Any, X: AnyArray, rows: IntArray) -> float:
-        """Loss of a fitted estimator by the problem's scorer: 1, the best score, minus its score.
-
-        If the best score is 0, as for ``"neg_mean_squared_error"``, the loss is the negative score.
-        """
-        assert self.scoring is not None
-        weights = {"sample_weight": self.weights[rows]} if self.is_weighted else {}
-        score = float(self.scoring(estimator, X, self.y[rows], **weights))
-        return -score if getattr(self.scoring, "_sign", 1) < 0 else 1 - score
-
     @cached_property
     def part_weights(self) -> FloatArray:
         """Share of each part of the validation in the total loss."""
-        if self.scoring is not None:
-            n_splits = sum(round_.n_folds for round_ in self.rounds)
-            return np.full(n_splits, 1 / n_splits)
         weights: FloatArray = np.concatenate([round_.part_weights(self.weights) for round_ in self.rounds])
         weights /= weights.sum()
         return weights
 
     def constant_losses(self) -> FloatArray:
-        """Losses in every part of the best constant prediction: the weighted mean of each fold's training targets.
-
-        A scorer judges scikit-learn's dummy estimator, which predicts the same.
-        """
-        if self.scoring is not None:
-            return np.array([self._dummy_loss(*split) for round_ in self.rounds for split in self.splits(round_)])
+        """Losses in every part of the best constant prediction: the weighted mean of each fold's training targets."""
 
         def constants(round_: Round) -> FloatArray:
             predictions = np.zeros((1, len(round_.rows), self.n_outputs))
@@ -207,11 +186,6 @@ class Problem:
         losses: FloatArray = self.part_losses(constants(round_) for round_ in self.rounds)[0]
         return losses
 
-    def _dummy_loss(self, train: IntArray, test: IntArray) -> float:
-        dummy = DummyRegressor() if self.classes is None else DummyClassifier(strategy="prior")
-        dummy.fit(np.zeros((len(train), 1)), self.y[train], self.weights[train] if self.is_weighted else None)
-        return self.scoring_loss(dummy, np.zeros((len(test), 1)), test)
-
 
 def make_problem(
     X: AnyArray | ColumnSource,
@@ -222,7 +196,6 @@ def make_problem(
     cv: Any = 5,
     loss: str = "auto",
     classification_loss: str = "squared_error",
-    scoring: str | Callable[..., float] | None = None,
     sample_weight: FloatArray | None = None,
     cv_groups: AnyArray | None = None,
     random_state: int = 0,
@@ -242,10 +215,7 @@ def make_problem(
         y = np.concatenate([y, y_val.reshape(len(y_val), *y.shape[1:])])
         cv = [(np.arange(n_fit), np.arange(n_fit, len(X)))]
     targets, classes = code_targets(y, task)
-    scorer = None if scoring is None else resolve_scoring(scoring, loss)
-    if scorer is not None:
-        loss = "scoring"
-    elif loss == "auto":
+    if loss == "auto":
         loss = "squared_error" if classes is None else classification_loss
     if loss in CLASSIFICATION_LOSSES and classes is None:
         raise ValueError(f"loss={loss!r} is for classes, and this is a regression: use loss='squared_error'.")
@@ -255,28 +225,7 @@ def make_problem(
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
     if sum(round_.part_weights(weights).sum() for round_ in rounds) <= 0:
         raise ValueError("sample_weight is zero on all validation rows: use another cv or other weights.")
-    problem = Problem(X, targets, weights, groups, rounds, classes, loss, n_fit, scorer)
-    if scorer is not None and not all(len(test) for round_ in rounds for _, test in problem.splits(round_)):
-        raise ValueError("sample_weight is zero on all rows that scoring judges in a fold: use fewer folds or a loss.")
-    return problem
-
-
-def resolve_scoring(scoring: Any, loss: str = "auto") -> Callable[..., float]:
-    """Make a scorer of what the user gave."""
-    if loss != "auto":
-        raise ValueError(f"loss={loss!r} and scoring={scoring!r} exclude each other: give only one of them.")
-    if not isinstance(scoring, str) and not callable(scoring):
-        raise ValueError(f"scoring={scoring!r} is no scorer: give a name or a callable, scorer(estimator, X, y).")
-    try:
-        scorer: Callable[..., float] = check_scoring(scoring=scoring)
-    except ValueError as error:
-        if isinstance(scoring, str):
-            raise ValueError(
-                f"scoring={scoring!r} is unknown: sklearn.metrics.get_scorer_names() lists all names."
-            ) from error
-        name = getattr(scoring, "__name__", repr(scoring))
-        raise ValueError(f"scoring={name} is a metric and no scorer: give make_scorer({name}).") from error
-    return scorer
+    return Problem(X, targets, weights, groups, rounds, classes, loss, n_fit)
 
 
 def _explicit_validation_set(

@@ -158,7 +158,7 @@ class Found(NamedTuple):
 def score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:
     """Loss of the selection as it is and losses of all candidates, side by side under the same conditions."""
     if not len(selected):
-        return float(problem.constant_losses() @ problem.part_weights), scorer.add_losses(selected, candidates)
+        return float(scorer.constant_losses(problem).means[0]), scorer.add_losses(selected, candidates)
     losses = scorer.add_losses(selected, candidates.with_empty())
     predictors = None if losses.predictors is None else losses.predictors[:-1]
     before = float(losses.means[-1])

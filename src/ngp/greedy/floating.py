@@ -111,7 +111,7 @@ class Floating:
         sets = [np.sort(np.concatenate([rest, candidates.columns[i]])) for i in range(len(candidates.names))]
         losses = self._score(steps, [*sets, *[np.sort(rest)] * (len(rest) > 0)])
         means = losses.comparable
-        without = float(means[-1]) if len(rest) else float(problem.constant_losses() @ problem.part_weights)
+        without = float(means[-1]) if len(rest) else float(search.scorer.at(1).constant_losses(problem).means[0])
         means = means[: len(sets)]
         best = int(np.argmin(means))
         if not means[best] < means[place]:

@@ -23,7 +23,7 @@ from ngp.greedy.floating import Floating
 from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_step, taken_back
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
-from ngp.predictors.base import ColumnSets, Losses
+from ngp.predictors.base import ColumnSets
 
 __all__ = ["Observer", "pursue"]
 
@@ -165,7 +165,7 @@ def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
         losses = search.scorer.at(1).add_losses(fixed[:0], ColumnSets.of([fixed]))
         search.tally.n_fits += 1
     else:
-        losses, predictor = Losses(problem.constant_losses()[None], problem.part_weights), "constant"
+        losses, predictor = search.scorer.at(1).constant_losses(problem), "constant"
     step = scored_step(
         losses,
         0,

@@ -19,8 +19,7 @@ from ngp.data.problem import Problem
 from ngp.kernels.explaining import ScreenTask, gains, screen_task
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets
-from ngp.predictors.scaling import scaled_columns
+from ngp.predictors.base import ColumnSets, scaled_columns
 
 __all__ = ["Screening", "n_scored"]
 

@@ -2,8 +2,11 @@
 
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
 from ngp.predictors.cnn import CNN
+from ngp.predictors.estimator import Estimator
 from ngp.predictors.kernel import Kernel
 from ngp.predictors.mlp import MLP
 from ngp.predictors.ssfn import SSFN
 
-__all__ = ["CNN", "MLP", "SSFN", "ColumnSets", "FittedPredictor", "Kernel", "Losses", "Predictor", "Scorer"]
+__all__ = [
+    "CNN", "MLP", "SSFN", "ColumnSets", "Estimator", "FittedPredictor", "Kernel", "Losses", "Predictor", "Scorer",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The contract between the pursuit and what predicts."""
+"""The contract between the pursuit and what predicts, and what all predictors share."""
 
 from __future__ import annotations
 
@@ -13,28 +13,25 @@ import numpy as np
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.losses import LOSSES
 from ngp.data.problem import Problem
+from ngp.data.sources import between
+from ngp.kernels.scoring import gather_columns
 
-__all__ = ["ColumnSets", "FittedPredictor", "Losses", "Predictor", "Scorer"]
-
-MEANS_AT_ONCE = 2**12
+__all__ = [
+    "ColumnSets", "Constant", "FittedPredictor", "Losses", "Predictor", "ScaledColumns", "Scorer", "scaled_columns",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ColumnSets:
     """Many small sets of columns in two flat arrays, so that a million candidates stay cheap.
 
-    Attributes
-    ----------
-    columns : int array
-        All sets one after the other.
-    bounds : int array
-        Set i is ``columns[bounds[i]:bounds[i + 1]]``.
+    Set i is ``columns[bounds[i]:bounds[i + 1]]``, or ``sets[i]``.
 
     Examples
     --------
-    >>> sets = ColumnSets.of([[3], [1, 4]])
-    >>> len(sets), sets[1], sets.sizes
-    (2, array([1, 4]), array([1, 2]))
+    >>> sets = ColumnSets.of([[3], [1, 4], [2]])
+    >>> len(sets), sets[1], sets.sizes, sets.take(np.array([2, 1])).columns
+    (3, array([1, 4]), array([1, 2, 1]), array([2, 1, 4]))
     """
 
     columns: IntArray
@@ -42,70 +39,31 @@ class ColumnSets:
 
     @classmethod
     def of(cls, sets: Sequence[Sequence[int] | IntArray]) -> ColumnSets:
-        """Gather sets that are given one by one.
-
-        Parameters
-        ----------
-        sets : sequence of sequences of int
-            The columns of each set.
-
-        Returns
-        -------
-        ColumnSets
-            The same sets, in the same order.
-        """
+        """Gather sets that are given one by one."""
         bounds = np.cumsum([0, *(len(columns) for columns in sets)], dtype=np.intp)
         flat = np.concatenate([np.zeros(0, np.intp), *(np.asarray(columns, dtype=np.intp) for columns in sets)])
         return cls(flat, bounds)
 
     @classmethod
     def singles(cls, columns: IntArray) -> ColumnSets:
-        """Make every column a set of its own.
-
-        Parameters
-        ----------
-        columns : int array
-            The columns.
-
-        Returns
-        -------
-        ColumnSets
-            As many sets as there are columns.
-        """
+        """Make every column a set of its own."""
         return cls(columns, np.arange(len(columns) + 1))
 
     def with_empty(self) -> ColumnSets:
-        """Append the empty set, which stands for the selection as it is.
-
-        Returns
-        -------
-        ColumnSets
-            One set more.
-        """
+        """Append the empty set, which stands for the selection as it is."""
         return ColumnSets(self.columns, np.append(self.bounds, self.bounds[-1]))
 
     def take(self, positions: IntArray) -> ColumnSets:
-        """Take some of the sets.
-
-        Parameters
-        ----------
-        positions : int array
-            Which ones.
-
-        Returns
-        -------
-        ColumnSets
-            Those, in the order of the positions.
-
-        Examples
-        --------
-        >>> ColumnSets.of([[3], [1, 4], [2]]).take(np.array([2, 1])).columns
-        array([2, 1, 4])
-        """
+        """Take some of the sets, in the order of the positions."""
         sizes = self.sizes[positions]
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(bounds[-1]) + np.repeat(self.bounds[positions] - bounds[:-1], sizes)
         return ColumnSets(self.columns[places], bounds)
+
+    def part(self, start: int, stop: int) -> ColumnSets:
+        """Take the sets from one position to before another."""
+        bounds = self.bounds[start : stop + 1]
+        return ColumnSets(self.columns[bounds[0] : bounds[-1]], bounds - bounds[0])
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -113,42 +71,13 @@ class ColumnSets:
     def __getitem__(self, index: int) -> IntArray:
         return self.columns[self.bounds[index] : self.bounds[index + 1]]
 
-    def part(self, start: int, stop: int) -> ColumnSets:
-        """Take the sets from one number to before another.
-
-        Parameters
-        ----------
-        start, stop : int
-            The first set that is taken, and the first one after it that isn't.
-
-        Returns
-        -------
-        ColumnSets
-            The sets between.
-
-        Examples
-        --------
-        >>> ColumnSets.of([[3], [1, 4], [2]]).part(1, 3).columns
-        array([1, 4, 2])
-        """
-        bounds = self.bounds[start : stop + 1]
-        return ColumnSets(self.columns[bounds[0] : bounds[-1]], bounds - bounds[0])
-
     @property
     def sizes(self) -> IntArray:
         """Number of columns of each set."""
         return np.diff(self.bounds)
 
     def by_size(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """Go through the sets of one size after the other.
-
-        Yields
-        ------
-        numbers : int array of shape (n_sets,)
-            Which sets are of that size.
-        columns : int array of shape (n_sets, size)
-            Their columns.
-        """
+        """For each size, the positions of the sets of that size and their columns (n_sets, size)."""
         sizes = self.sizes
         for size in np.unique(sizes):
             members = np.flatnonzero(sizes == size)
@@ -181,15 +110,15 @@ class Losses:
     @cached_property
     def means(self) -> FloatArray:
         """Total loss of each candidate."""
-        means = np.empty(len(self.parts))
-        for start in range(0, len(means), MEANS_AT_ONCE):  # the products of a million would be as large as the parts
-            chunk = slice(start, start + MEANS_AT_ONCE)
+        means, length = np.empty(len(self.parts)), 2**12  # the products of all would be as large as the parts
+        for start in range(0, len(means), length):
+            chunk = slice(start, start + length)
             means[chunk] = (self.parts[chunk] * self.weights).sum(axis=1)
         return means
 
     @property
     def comparable(self) -> FloatArray:
-        """Total losses, of which those that are no finite numbers are infinite: they lose."""
+        """Total losses, infinite where they are not finite: such candidates lose."""
         return np.where(np.isfinite(self.means), self.means, np.inf)
 
 
@@ -229,7 +158,7 @@ class Scorer(ABC):
         selected : int array
             The columns S.
         candidates : ColumnSets
-            What each candidate adds to them.
+            What each candidate adds to them: ``candidates[i]`` is an array of columns.
 
         Returns
         -------
@@ -272,6 +201,21 @@ class Scorer(ABC):
         rest = [np.setdiff1d(selected, candidates[i], assume_unique=True) for i in range(len(candidates))]
         return self.add_losses(selected[:0], ColumnSets.of(rest))
 
+    def constant_losses(self, problem: Problem) -> Losses:
+        """Score the constant prediction, from which the first feature gains.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem that the scorer is bound to, by whose loss the constant is judged by default.
+
+        Returns
+        -------
+        Losses
+            Validation losses, a single row.
+        """
+        return Losses(problem.constant_losses()[None], problem.part_weights)
+
     def at(self, step: int) -> Scorer:
         """Return the scorer of a step, by default this one for all steps.
 
@@ -299,6 +243,8 @@ class Predictor(ABC):
         Names of the validation losses that the predictor can be judged by, by default all of `ngp.data.losses.LOSSES`.
     classification_loss : str
         The loss that ``loss="auto"`` stands for if the targets are classes, by default the squared error.
+    scoring : str, callable or None
+        A scikit-learn scorer that judges the predictor in place of a loss, by default None (see `Estimator`).
     uses_gpu : bool
         Whether the predictor can run on a GPU, by default False: ``device="cuda"`` and ``"mps"`` are then refused.
     name : str
@@ -307,6 +253,7 @@ class Predictor(ABC):
 
     losses: frozenset[str] = frozenset(LOSSES)
     classification_loss: str = "squared_error"
+    scoring: Any = None
     uses_gpu: bool = False
     name: str = ""
 
@@ -335,3 +282,57 @@ class Predictor(ABC):
         Scorer
             Scores candidates of this problem.
         """
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The predictor of an empty selection: the mean of the coded targets, whatever X is."""
+
+    values: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem) -> Constant:
+        """Average the rows that train the final predictor."""
+        rows = slice(problem.n_fit)
+        return cls(np.average(problem.targets[rows], axis=0, weights=problem.weights[rows]))
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Coded targets of shape (n_samples, n_outputs)."""
+        return np.tile(self.values, (len(X), 1))
+
+
+def scaled_columns(problem: Problem, columns: IntArray, rows: IntArray, clip: float | None) -> FloatArray:
+    """Standardised columns as rows of an array, held within `clip` deviations (None: not at all)."""
+    mean, scale = problem.column_scales
+    columns, bound = np.ascontiguousarray(columns), np.inf if clip is None else clip
+    if isinstance(problem.X, np.ndarray):
+        return gather_columns(problem.X, rows, columns, mean[columns], scale[columns], bound)
+    whole, rows = between(rows)
+    taken = problem.X.read(columns, whole)
+    return gather_columns(taken.T, rows, np.arange(len(columns)), mean[columns], scale[columns], bound)
+
+
+@dataclass(frozen=True)
+class ScaledColumns:
+    """Takes columns of any X, and scales them as `scaled_columns` does in training; picklable."""
+
+    columns: IntArray
+    mean: FloatArray
+    scale: FloatArray
+    clip: float  # largest absolute value after scaling
+
+    @classmethod
+    def of(cls, problem: Problem, columns: IntArray, clip: float | None) -> ScaledColumns:
+        """Scale by the statistics of a problem."""
+        mean, scale = problem.column_scales
+        return cls(columns, mean[columns], scale[columns], np.inf if clip is None else clip)
+
+    @classmethod
+    def as_they_are(cls, columns: IntArray) -> ScaledColumns:
+        """Take columns without scaling them."""
+        return cls(columns, np.zeros(len(columns)), np.ones(len(columns)), np.inf)
+
+    def __call__(self, X: AnyArray) -> FloatArray:
+        """Inputs of shape (n_samples, n_columns)."""
+        values = (np.asarray(X[:, self.columns], dtype=np.float64) - self.mean) / self.scale
+        return np.clip(values, -self.clip, self.clip)

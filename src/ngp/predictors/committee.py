@@ -1,4 +1,4 @@
-"""Several predictors in one pursuit: the best one wins a step, or each step has its own."""
+"""From what users write to a predictor: names, estimators, lists of which the best wins, callables of the step."""
 
 from __future__ import annotations
 
@@ -11,8 +11,77 @@ import numpy as np
 from ngp._types import IntArray
 from ngp.data.problem import Problem
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
+from ngp.predictors.cnn import CNN
+from ngp.predictors.estimator import Estimator
+from ngp.predictors.kernel import Kernel
+from ngp.predictors.mlp import MLP
+from ngp.predictors.ssfn import SSFN
 
-__all__ = ["Committee", "Schedule", "bind_predictor", "predictor_names"]
+__all__ = ["PREDICTORS", "Committee", "Schedule", "bind_predictor", "predictor_names", "resolve_predictor"]
+
+PREDICTORS: dict[str, Callable[[], Predictor]] = {"ssfn": SSFN, "mlp": MLP, "cnn": CNN, "kernel": Kernel}
+
+
+def resolve_predictor(given: Any) -> Predictor:
+    """Make a predictor of a name, a predictor, a scikit-learn estimator, a list of those, or a callable."""
+    if isinstance(given, list | tuple):
+        if not given:
+            raise ValueError("predictor=[] is empty: give at least one predictor.")
+        return Committee([_resolve_one(member) for member in given])
+    if callable(given) and not any(hasattr(given, name) for name in ("bind", "fit", "forward", "__mro__")):
+        return Schedule(lambda step: _of_step(given, step))
+    return _resolve_one(given)
+
+
+def _of_step(given: Callable[[int], Any], step: int) -> Predictor:
+    predictor = resolve_predictor(given(step))
+    if isinstance(predictor, Schedule):
+        raise TypeError(f"predictor(step) returned a callable for step {step}: it must return a predictor.")
+    return predictor
+
+
+def _resolve_one(given: Any) -> Predictor:
+    if isinstance(given, type):
+        raise TypeError(f"predictor={given.__name__} is a class: give an object, made with {given.__name__}(…).")
+    if isinstance(given, str):
+        if given not in PREDICTORS:
+            raise ValueError(f"predictor={given!r} is unknown: use one of {', '.join(PREDICTORS)}.")
+        return PREDICTORS[given]()
+    if isinstance(given, Predictor):
+        return given
+    if hasattr(given, "bind"):
+        raise TypeError(f"predictor={given!r} is no ngp.predictors.Predictor: let its class inherit from that.")
+    if hasattr(given, "fit") and hasattr(given, "predict"):
+        return Estimator(given)
+    if hasattr(given, "forward"):
+        raise TypeError(
+            f"predictor={type(given).__name__} is a torch module: give CNN(network=…) a function that makes such."
+        )
+    raise TypeError(
+        f"predictor={given!r} can't predict: give a name ({', '.join(PREDICTORS)}), an object of ngp.predictors, "
+        "a scikit-learn estimator, a list of those, or a callable that returns one for each step."
+    )
+
+
+def bind_predictor(
+    predictor: Predictor, problem: Problem, *, random_state: int, n_jobs: int | None, device: str
+) -> Scorer:
+    """Bind a predictor, unless it can't be judged by the problem's loss or run on the device."""
+    if not isinstance(predictor, Committee | Schedule):  # which check their members
+        if problem.loss not in predictor.losses:
+            known = ", ".join(sorted(predictor.losses))
+            raise ValueError(f"loss={problem.loss!r} can't be scored by {predictor.name}: use one of {known}.")
+        if device in ("cuda", "mps") and not predictor.uses_gpu:
+            raise ValueError(f"device={device!r} can't run {predictor.name}: use device='cpu' or 'auto'.")
+    return predictor.bind(problem, random_state=random_state, n_jobs=n_jobs, device=device)
+
+
+def predictor_names(predictors: Sequence[Predictor]) -> tuple[str, ...]:
+    """Name predictors for the record, numbered where several have the same name."""
+    plain = [predictor.name for predictor in predictors]
+    return tuple(
+        f"{name} {plain[: i + 1].count(name)}" if plain.count(name) > 1 else name for i, name in enumerate(plain)
+    )
 
 
 class Committee(Predictor):
@@ -27,12 +96,23 @@ class Committee(Predictor):
         self.losses = frozenset.intersection(*(member.losses for member in self.members))
         preferred = {member.classification_loss for member in self.members}
         self.classification_loss = preferred.pop() if len(preferred) == 1 else "squared_error"
+        self.scoring = self.members[0].scoring
+        for member in self.members:
+            _check_same_scoring(self.scoring, member)
 
     def bind(self, problem: Problem, **conditions: Any) -> CommitteeScorer:
         """Prepare for one problem."""
         on_cpu = conditions | {"device": "cpu"}
         scorers = [bind_predictor(each, problem, **(conditions if each.uses_gpu else on_cpu)) for each in self.members]
         return CommitteeScorer(tuple(scorers), np.array(self.names))
+
+
+def _check_same_scoring(scoring: Any, other: Predictor) -> None:
+    if other.scoring != scoring:
+        raise ValueError(
+            f"predictor: {other.name} is judged by scoring={other.scoring!r} and another one by scoring={scoring!r}: "
+            "give all of them the same."
+        )
 
 
 @dataclass(frozen=True)
@@ -45,18 +125,21 @@ class CommitteeScorer(Scorer):
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g, each by the member that does best on it."""
         losses = [scorer.add_losses(selected, candidates) for scorer in self.scorers]
-        means = np.array([each.means for each in losses])
-        best = np.where(np.isfinite(means), means, np.inf).argmin(axis=0)
+        best = np.array([each.comparable for each in losses]).argmin(axis=0)
         parts = np.array([each.parts for each in losses])[best, np.arange(len(candidates))]
         return Losses(parts, losses[0].weights, self.names[best])
+
+    def constant_losses(self, problem: Problem) -> Losses:
+        """Losses of the constant prediction, the same for all members."""
+        return self.scorers[0].constant_losses(problem)
 
     def fit(self, selected: IntArray) -> FittedPredictor:
         """Train the member that has the lowest validation loss on the selection."""
         winner = 0
         if len(self.scorers) > 1:
             sets = ColumnSets.of([selected])
-            means = [float(scorer.add_losses(selected[:0], sets).means[0]) for scorer in self.scorers]
-            winner = int(np.argmin(np.where(np.isfinite(means), means, np.inf)))
+            losses = [scorer.add_losses(selected[:0], sets).comparable[0] for scorer in self.scorers]
+            winner = int(np.argmin(losses))
         return self.scorers[winner].fit(selected)
 
 
@@ -66,24 +149,25 @@ class Schedule(Predictor):
     def __init__(self, predictor_of: Callable[[int], Predictor]) -> None:
         self.predictor_of = predictor_of
         first = predictor_of(1)  # whether later predictors can be judged by the same loss is checked in their steps
-        self.losses, self.classification_loss = first.losses, first.classification_loss
+        self.losses, self.classification_loss, self.scoring = first.losses, first.classification_loss, first.scoring
 
     def bind(self, problem: Problem, **conditions: Any) -> ScheduleScorer:
         """Prepare for one problem."""
-        return ScheduleScorer(self.predictor_of, problem, conditions)
+        return ScheduleScorer(self, problem, conditions)
 
 
 @dataclass(frozen=True)
 class ScheduleScorer(Scorer):
-    """A `Schedule` bound to a problem: each step has a scorer of its own."""
+    """A `Schedule` bound to a problem: each step has a scorer of its own, which says what predicted."""
 
-    predictor_of: Callable[[int], Predictor]
+    schedule: Schedule
     problem: Problem
     conditions: dict[str, Any]
 
     def at(self, step: int) -> Scorer:
-        """Return the scorer of a step, which says what predicted."""
-        predictor = self.predictor_of(step)
+        """Return the scorer of a step."""
+        predictor = self.schedule.predictor_of(step)
+        _check_same_scoring(self.schedule.scoring, predictor)
         committee = predictor if isinstance(predictor, Committee) else Committee([predictor])
         return committee.bind(self.problem, **self.conditions)
 
@@ -91,34 +175,10 @@ class ScheduleScorer(Scorer):
         """Score as in the first step."""
         return self.at(1).add_losses(selected, candidates)
 
+    def constant_losses(self, problem: Problem) -> Losses:
+        """Losses of the constant prediction."""
+        return self.at(1).constant_losses(problem)
+
     def fit(self, selected: IntArray) -> FittedPredictor:
         """Train the predictor of the first step."""
         return self.at(1).fit(selected)
-
-
-def predictor_names(predictors: Sequence[Predictor]) -> tuple[str, ...]:
-    """Name predictors for the record, numbered where several have the same name."""
-    plain = [predictor.name for predictor in predictors]
-    return tuple(
-        f"{name} {plain[: i + 1].count(name)}" if plain.count(name) > 1 else name for i, name in enumerate(plain)
-    )
-
-
-def bind_predictor(
-    predictor: Predictor, problem: Problem, *, random_state: int, n_jobs: int | None, device: str
-) -> Scorer:
-    """Bind a predictor, unless it can't be judged by the problem's loss or run on the device."""
-    if not isinstance(predictor, Committee | Schedule):  # which check their members
-        _check_loss(predictor, problem)
-        if device in ("cuda", "mps") and not predictor.uses_gpu:
-            raise ValueError(f"device={device!r} can't run {predictor.name}: use device='cpu' or 'auto'.")
-    return predictor.bind(problem, random_state=random_state, n_jobs=n_jobs, device=device)
-
-
-def _check_loss(predictor: Predictor, problem: Problem) -> None:
-    if problem.loss in predictor.losses:
-        return
-    if problem.loss == "scoring":
-        raise ValueError(f"scoring is for scikit-learn estimators, and {predictor.name} is none: use loss instead.")
-    known = ", ".join(sorted(predictor.losses - {"scoring"}))
-    raise ValueError(f"loss={problem.loss!r} can't be scored by {predictor.name}: use one of {known}.")

@@ -5,27 +5,26 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TextIO
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.data.losses import LOSSES
 from ngp.data.problem import Problem
 from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
-from ngp.predictors.linear import LinearModel, closed_form, linear_losses
 
-__all__ = ["EstimatorPredictor"]
+__all__ = ["Estimator", "resolve_scoring"]
 
 # Numbers in the columns and predictions of one task: few enough for memory; and so many tasks that no worker waits
 # long for the last one.
@@ -36,28 +35,43 @@ CHUNKS_PER_JOB = 8
 Warned = dict[tuple[str, type[Warning]], tuple[str, type[Warning], str, int]]
 
 
-class EstimatorPredictor(Predictor, BaseEstimator):  # type: ignore[misc]
+class Estimator(Predictor, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn classifier or regressor, pipelines included, as the predictor of a pursuit.
 
-    A clone is fitted for every candidate and split; the estimator itself stays as it is. Clones get the columns in
-    double precision, and the targets as the user gave them. Classes are judged by
-    ``predict_proba`` where the estimator has it, otherwise by the predicted class.
+    A bare estimator given as `predictor` is wrapped in this by itself. A clone is fitted for every candidate and
+    split; the estimator itself stays as it is. Clones get the columns in double precision, and the targets as the
+    user gave them. Fits run in ``n_jobs`` processes, or as ``joblib.parallel_config`` says.
 
-    Every ``random_state`` that is None, also in the steps of a pipeline, is set to a number that depends on the
-    pursuit's seed alone: one seed, one answer, and candidates differ by worth, not by luck.
+    Parameters
+    ----------
+    estimator : object
+        The estimator. Every ``random_state`` that is None, also in the steps of a pipeline, is set to a number that
+        depends on the pursuit's seed alone: one seed, one answer, and candidates differ by worth, not by luck.
+    scoring : str, callable or None, default=None
+        A scikit-learn scorer that judges the estimator instead of the selector's `loss`. What counts as the loss is
+        one minus the score, or minus the score where that is a loss with its sign turned (``"neg_log_loss"``). With
+        None, classes are judged by ``predict_proba`` where the estimator has it, otherwise by the predicted class.
 
-    `Ridge` and `LinearRegression`, also behind a `StandardScaler`, are trained for all candidates together, in closed
-    form (see `ngp.predictors.linear`), unless a scorer judges them. Everything else is fitted one by one, by
-    ``n_jobs`` processes or as ``joblib.parallel_config`` says.
+    Notes
+    -----
+    Estimators that warn tend to do so in every fit. Each message is shown once in each step of the pursuit; messages
+    that differ only in their numbers count as the same.
 
-    Estimators that warn tend to do so in every fit. What they say is held back, and each message is shown once in each
-    step of the pursuit; messages that differ only in their numbers count as the same.
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from ngp import NeuralGreedyPursuit
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> predictor = Estimator(GaussianNB(), scoring="roc_auc")
+    >>> selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, random_state=0).fit(X, y)
+    >>> selector.order_
+    array([22, 24])
     """
 
-    losses = frozenset({*LOSSES, "scoring"})
-
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Any, scoring: str | Callable[..., float] | None = None) -> None:
         self.estimator = estimator
+        self.scoring = scoring
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -98,7 +112,33 @@ class EstimatorPredictor(Predictor, BaseEstimator):  # type: ignore[misc]
                 f"sample_weight can't be used by {self.name}, whose fit takes none: "
                 "leave it out, or give another predictor."
             )
-        return EstimatorScorer(Trainer(_with_seeds(self.estimator, random_state), keyword), problem, n_jobs)
+        scoring = None if self.scoring is None else resolve_scoring(self.scoring)
+        if scoring is not None and not all(len(test) for _, test in _splits(problem)):
+            raise ValueError(
+                "sample_weight is zero on all rows that scoring judges in a fold: use fewer folds or a loss."
+            )
+        return EstimatorScorer(Trainer(_with_seeds(self.estimator, random_state), keyword, scoring), problem, n_jobs)
+
+
+def resolve_scoring(scoring: Any) -> Callable[..., float]:
+    """Make a scorer of what the user gave."""
+    if not isinstance(scoring, str) and not callable(scoring):
+        raise ValueError(f"scoring={scoring!r} is no scorer: give a name or a callable, scorer(estimator, X, y).")
+    try:
+        scorer: Callable[..., float] = check_scoring(scoring=scoring)
+    except ValueError as error:
+        if isinstance(scoring, str):
+            raise ValueError(
+                f"scoring={scoring!r} is unknown: sklearn.metrics.get_scorer_names() lists all names."
+            ) from error
+        name = getattr(scoring, "__name__", repr(scoring))
+        raise ValueError(f"scoring={name} is a metric and no scorer: give make_scorer({name}).") from error
+    return scorer
+
+
+def _splits(problem: Problem) -> Iterator[tuple[IntArray, IntArray]]:
+    """Training and validation rows of all folds of all rounds."""
+    return (split for round_ in problem.rounds for split in problem.splits(round_))
 
 
 def _weight_keyword(estimator: Any) -> str | None:
@@ -121,31 +161,15 @@ def _with_seeds(estimator: Any, seed: int) -> Any:
 
 @dataclass(frozen=True)
 class EstimatorScorer(Scorer):
-    """An `EstimatorPredictor` bound to a problem (see `ngp.predictors.base.Scorer`)."""
+    """An `Estimator` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     trainer: Trainer
     problem: Problem
     n_jobs: int | None
 
-    @cached_property
-    def linear(self) -> LinearModel | None:
-        """The closed form, where there is one; a scorer needs fitted estimators."""
-        problem = self.problem
-        return closed_form(self.trainer.estimator, problem.n_outputs) if problem.scoring is None else None
-
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
-        """Validation losses of S + g for the new columns g of every candidate."""
+        """Validation losses of S + g for the new columns g of every candidate, one chunk of them a task."""
         selected = np.asarray(selected, dtype=np.intp)
-        if self.linear is None:
-            return Losses(self._fit_all(selected, candidates), self.problem.part_weights)
-        parts, exact = linear_losses(self.problem, self.linear, selected, candidates, self.n_jobs)
-        if not exact.all():
-            rest = np.flatnonzero(~exact).tolist()
-            parts[rest] = self._fit_all(selected, ColumnSets.of([candidates[i] for i in rest]))
-        return Losses(parts, self.problem.part_weights)
-
-    def _fit_all(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
-        """Losses (n_candidates, n_parts) from fits one by one, one chunk of candidates a task."""
         length = self._chunk_length(candidates)
         chunks = [_chunk(selected, candidates, start, start + length) for start in range(0, len(candidates), length)]
         shared = self.problem, _Step(self.trainer, os.getpid(), get_config())
@@ -156,7 +180,28 @@ class EstimatorScorer(Scorer):
                 warned.setdefault(kind, warning)
         for warning in warned.values():
             warnings.warn_explicit(*warning)
-        return np.concatenate([losses for losses, _ in results])
+        return Losses(np.concatenate([losses for losses, _ in results]), self._part_weights)
+
+    @property
+    def _part_weights(self) -> FloatArray:
+        """Share of each part of the validation; a scorer judges every fold as a whole."""
+        if self.trainer.scoring is None:
+            return self.problem.part_weights
+        n_splits = sum(round_.n_folds for round_ in self.problem.rounds)
+        return np.full(n_splits, 1 / n_splits)
+
+    def constant_losses(self, problem: Problem) -> Losses:
+        """Losses of the constant prediction; a scorer judges a dummy estimator, which predicts the same."""
+        if self.trainer.scoring is None:
+            return super().constant_losses(problem)
+        dummy = DummyRegressor() if problem.classes is None else DummyClassifier(strategy="prior")
+        parts = []
+        for train, test in _splits(problem):
+            dummy.fit(
+                np.zeros((len(train), 1)), problem.y[train], problem.weights[train] if problem.is_weighted else None
+            )
+            parts.append(self.trainer.loss(dummy, np.zeros((len(test), 1)), problem, test))
+        return Losses(np.array([parts]), self._part_weights)
 
     def _chunk_length(self, candidates: ColumnSets) -> int:
         """Number of candidates a task: no answer depends on it."""
@@ -184,16 +229,24 @@ def _chunk(selected: IntArray, candidates: ColumnSets, start: int, stop: int) ->
 
 @dataclass(frozen=True)
 class Trainer:
-    """How an estimator is fitted."""
+    """How an estimator is fitted and judged."""
 
     estimator: Any  # never fitted itself
     weight_keyword: str | None  # what sample weights are called in its fit; None where there are none
+    scoring: Callable[..., float] | None  # what judges it; None for the problem's loss
 
     def train(self, problem: Problem, columns: IntArray, rows: IntArray) -> FittedEstimator:
         """Fit a clone on some columns and rows."""
         X = np.ascontiguousarray(problem.columns(columns, rows).T)
         weights = {} if self.weight_keyword is None else {self.weight_keyword: problem.weights[rows]}
         return FittedEstimator(columns, clone(self.estimator).fit(X, problem.y[rows], **weights), problem.classes)
+
+    def loss(self, fitted: Any, X: AnyArray, problem: Problem, rows: IntArray) -> float:
+        """The best score, which is 1, minus the score; if the best is 0 ("neg_log_loss"), the negative score."""
+        assert self.scoring is not None
+        weights = {"sample_weight": problem.weights[rows]} if problem.is_weighted else {}
+        score = float(self.scoring(fitted, X, problem.y[rows], **weights))
+        return -score if getattr(self.scoring, "_sign", 1) < 0 else 1 - score
 
 
 @dataclass(frozen=True)
@@ -235,7 +288,7 @@ def _chunk_losses(
     problem: Problem, step: _Step, columns: IntArray, sets: Sequence[IntArray]
 ) -> tuple[FloatArray, Warned]:
     """Losses of sets of places among some columns in all parts, and the warnings that the caller can't see."""
-    losses = _scores if problem.scoring is not None else _prediction_losses
+    losses = _prediction_losses if step.trainer.scoring is None else _scores
     few = problem.only(columns)
     with config_context(**step.settings):
         if os.getpid() == step.home:
@@ -263,16 +316,15 @@ def _prediction_losses(trainer: Trainer, problem: Problem, names: IntArray, sets
 
 
 def _scores(trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[IntArray]) -> FloatArray:
-    """Losses (n_sets, n_splits) by the problem's scorer."""
-    losses = np.zeros((len(sets), len(problem.part_weights)))
-    splits = (split for round_ in problem.rounds for split in problem.splits(round_))
-    for part, (train, test) in enumerate(splits):
+    """Losses (n_sets, n_splits) by the scorer."""
+    losses = []
+    for train, test in _splits(problem):
         X = problem.array[test]
-        for i, columns in enumerate(sets):
+        for columns in sets:
             with _named_columns(trainer, names[columns]):
                 model = trainer.train(problem, columns, train)
-                losses[i, part] = problem.scoring_loss(model.estimator, model.inputs(X), test)
-    return losses
+                losses.append(trainer.loss(model.estimator, model.inputs(X), problem, test))
+    return np.array(losses).reshape(-1, len(sets)).T
 
 
 @contextmanager

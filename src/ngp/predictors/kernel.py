@@ -22,10 +22,9 @@ from ngp.kernels.devices import resolve_device
 from ngp.kernels.kernel_functions import KernelName, KernelTask
 from ngp.kernels.kernel_ridge import score_chunk, train_kernel
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
+from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
 from ngp.predictors.kernel_predictor import KernelPredictor
 from ngp.predictors.recipe import Recipe
-from ngp.predictors.scaling import ScaledColumns, scaled_columns
 
 __all__ = ["Kernel"]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ngp._types import AnyArray, FloatArray
 from ngp.kernels.kernel_functions import KernelName, kernel_matrix
-from ngp.predictors.scaling import ScaledColumns
+from ngp.predictors.base import ScaledColumns
 
 __all__ = ["KernelPredictor"]
 

@@ -20,9 +20,8 @@ from ngp.data.problem import Problem
 from ngp.kernels.devices import require_torch, resolve_device
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.perceptron import is_compiled, pack_parameters, train_perceptron
-from ngp.predictors.base import Predictor
+from ngp.predictors.base import Predictor, ScaledColumns, scaled_columns
 from ngp.predictors.networks import NetworkScorer, Run
-from ngp.predictors.scaling import ScaledColumns, scaled_columns
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -18,9 +18,8 @@ from ngp.data.problem import Problem
 from ngp.kernels.layers import Network, Penalties, draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
 from ngp.kernels.scoring import LinearFit
-from ngp.predictors.base import ColumnSets, Losses, Scorer
+from ngp.predictors.base import ColumnSets, Losses, ScaledColumns, Scorer, scaled_columns
 from ngp.predictors.recipe import Recipe
-from ngp.predictors.scaling import ScaledColumns, scaled_columns
 from ngp.predictors.ssfn_blocks import RoundTask, RowBlock, linear_fit, row_blocks
 
 if TYPE_CHECKING:

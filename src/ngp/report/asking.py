@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator
 
 from ngp.data.folds import is_validation_set
 from ngp.data.groups import Groups
-from ngp.predictors.committee import Committee, Schedule, predictor_names
-from ngp.predictors.resolve import resolve_predictor
+from ngp.predictors.committee import Committee, Schedule, predictor_names, resolve_predictor
 from ngp.report.findings import class_names, described, plain
 
 __all__ = ["asked"]
@@ -62,8 +61,8 @@ def _predictor_name(predictor: Any) -> str:
 
 def _loss_in_words(selector: Any, predictor: Any) -> str:
     """The loss that `fit` made of ``"auto"``, or the name of the scorer."""
-    if selector.scoring is not None:
-        return f"scoring: {_short(selector.scoring)}"
+    if predictor.scoring is not None:
+        return f"scoring: {_short(predictor.scoring)}"
     if selector.loss != "auto":
         return str(selector.loss)
     if selector.task_ == "regression":

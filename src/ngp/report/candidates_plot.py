@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ngp._step_formatting import taken_back, undone
+from ngp._formatting import taken_back, undone
 from ngp._types import FloatArray, IntArray
 from ngp.greedy.path import Step
 from ngp.report.sources import names_of, steps_of

@@ -6,8 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ngp._formatting import counted, duration, listed, number, probability, with_error
-from ngp._step_formatting import fates, group_names, left_behind, only_additions, taken_back
+from ngp._formatting import (
+    counted,
+    duration,
+    group_names,
+    left_behind,
+    listed,
+    number,
+    only_additions,
+    outcomes,
+    p_value,
+    taken_back,
+    with_error,
+)
 from ngp.greedy.path import Step
 from ngp.report.candidates_plot import candidates_shown
 from ngp.report.ranking_plot import MOST_BARS, MOST_PAIRS
@@ -164,7 +175,7 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
 
 
 def _path_table(result: Result, steps: Sequence[Step]) -> Table:
-    names, what_became, is_plain, rows = group_names(steps), fates(steps), only_additions(steps), []
+    names, what_became, is_plain, rows = group_names(steps), outcomes(steps), only_additions(steps), []
     for place, step in enumerate(result.path):
         rows.append([
             str(place), _what_was_done(step, names, is_plain), number(step["loss"]), number(step["standard_error"]),
@@ -174,7 +185,7 @@ def _path_table(result: Result, steps: Sequence[Step]) -> Table:
     if any(step["chance"] is not None for step in result.path):
         header.insert(5, "By chance")
         for row, step in zip(rows, result.path, strict=True):
-            row.insert(5, probability(step["chance"]))
+            row.insert(5, p_value(float("nan") if step["chance"] is None else step["chance"]))
     if is_plain:
         return Table("The path, step by step", header, rows)
     header[1:2] = ["Added or dropped", "Selected"]

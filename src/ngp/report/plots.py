@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ngp._step_formatting import group_names, only_additions, taken_back
+from ngp._formatting import group_names, only_additions, taken_back
 from ngp._types import FloatArray, IntArray
 from ngp.greedy.path import Step, additions
 from ngp.report.sources import steps_of

@@ -1,0 +1,135 @@
+"""Values and steps as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pytest
+import report_cases as cases
+
+from ngp._formatting import (
+    duration,
+    group_names,
+    left_behind,
+    number,
+    only_additions,
+    outcomes,
+    step_in_words,
+    taken_back,
+    undone,
+    with_error,
+)
+from ngp.greedy.path import Step, additions, chosen, finished
+
+
+def steps_of(words: str, taken: Sequence[int] = ()) -> tuple[Step, ...]:
+    """A path such as "+1 +2 -1 3/2", of which some steps were taken back, as a pursuit would mark it."""
+    first = cases.decoy().selector.path_[0]
+    steps = [first]
+    for place, word in enumerate(words.split(), 1):
+        added, _, dropped = word.partition("/") if "/" in word else (word[1:], "", word[1:])
+        action: Literal["add", "drop", "swap"] = "swap" if "/" in word else "add" if word[0] == "+" else "drop"
+        group, gone = (None if action == "drop" else int(added)), (None if action == "add" else int(dropped))
+        steps.append(
+            replace(
+                first,
+                action=action,
+                group=group,
+                dropped=gone,
+                name=f"x{added}",
+                columns=np.array([int(added)]),
+                kept=place not in taken,
+            )
+        )
+    return finished(steps, "").steps
+
+
+@pytest.mark.parametrize("name", list(cases.CASES))
+def test_steps_that_stood_lead_to_the_selection(name: str) -> None:
+    selector = cases.CASES[name]().selector
+    steps = selector.path_
+    back, later = taken_back(steps), undone(steps)
+    stood = [step for place, step in enumerate(steps) if place not in back]
+    assert [group for group in chosen(stood) if group is not None] == selector.order_.tolist()
+    assert {place for place, step in enumerate(steps) if not step.kept} == back | set(later)
+    assert all(steps[place].group == steps[by].dropped and place < by for place, by in later.items())
+    assert only_additions(steps) is (name not in cases.FLOATING)
+    for place, step in enumerate(stood):
+        assert len(chosen(stood[: place + 1])) - 1 + len(selector.fixed_) == step.n_selected
+
+
+@pytest.mark.parametrize(
+    ("words", "taken", "expected"),
+    [
+        ("+1 +2 +3", [3], ["", "", "", "taken back"]),
+        ("+1 +2 -1", [], ["", "dropped in step 3", "", ""]),
+        ("+1 +2 3/1", [], ["", "exchanged in step 3", "", ""]),
+        ("+1 +2 +3 3/1 -3", [3], ["", "exchanged in step 4", "", "taken back",
+                                  "dropped in step 5", ""]),
+        ("+1 +2 -1 +1", [], ["", "dropped in step 3", "", "", ""]),
+        ("+1 +2 -1 +1", [3, 4], ["", "", "", "taken back", "taken back"]),
+        ("+1 +2 3/1 1/2", [], ["", "exchanged in step 3", "exchanged in step 4", "", ""]),
+    ],
+)  # fmt: skip
+def test_outcomes_of_steps(words: str, taken: list[int], expected: list[str]) -> None:
+    assert outcomes(steps_of(words, taken)) == expected
+
+
+def test_each_unselected_group_is_listed_once() -> None:
+    assert left_behind(steps_of("+1 +2 +3", [3])) == ([], ["x3"])
+    assert left_behind(steps_of("+1 +2 +4 3/1 -3 +3 +4", [3, 6, 7])) == (["x1 (for x3)", "x3"], ["x4"])
+    assert left_behind(steps_of("+1 +2 +3 3/1", [3])) == (["x1 (for x3)"], [])  # x3 is selected
+    assert left_behind(steps_of("+1 +2 -1 1/2")) == (["x2 (for x1)"], [])  # x1 came back
+    assert left_behind(steps_of("+1 +2 -1 +1", [4]), str.upper) == (["X1"], [])
+
+
+def test_steps_in_words() -> None:
+    steps = steps_of("+1 +2 3/1 -2")
+    names = group_names(steps)
+    assert names == {1: "x1", 2: "x2", 3: "x3"}
+    words = ["", "add x1", "add x2", "swap x3 in, x1 out", "drop x2"]
+    assert [step_in_words(step, names) for step in steps] == words
+    assert step_in_words(steps[3], names, str.upper) == "swap X3 in, X1 out"
+    assert step_in_words(steps[3], {}) == "swap x3 in, group 1 out"
+    assert [step.name for step in additions(steps)] == ["x3"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.25, "0.25 s"),
+        (9.96, "10 s"),
+        (59.7, "1 min 0 s"),
+        (3599.8, "1 h 0 min"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (3321.4, 212.3, "3,321 ± 212"),
+        (0.019876, 0.00423, "0.0199 ± 0.0042"),
+        (0.5, float("nan"), "0.5"),
+        (0.5, 0.0, "0.5"),
+        (0.5, None, "0.5"),
+        (None, 0.1, "–"),
+        (2.0, 1e-12, "2"),
+        (3e-9, 2e-10, "3.00e-09 ± 2.00e-10"),
+        (5e12, 2e11, "5.00e+12 ± 2.00e+11"),
+    ],
+)
+def test_numbers_with_their_errors(value: float | None, error: float | None, text: str) -> None:
+    assert with_error(value, error) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (float("nan"), "–"), (999.96, "1000"), (1234.5, "1,234"), (-2e-5, "-2.00e-05")]
+)
+def test_numbers(value: float, text: str) -> None:
+    assert number(value) == text
