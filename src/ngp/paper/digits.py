@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache
 from itertools import islice
 from math import isqrt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -109,12 +110,21 @@ def select_pixels(
         order, own = _ranked(method, sizes, protocol, train, seed)
         groups = [[pixel] for pixel in order]
     pixels, counts = [pixel for group in groups for pixel in group], [len(group) for group in groups]
-    judge = _Judge(method, own, _network(COMMON, sizes, seed), train, test)
+
+    @cache
+    def judged(n: int) -> Record:
+        """Accuracies of the method's own predictor, and of the common one on test images."""
+        if not n:
+            return dict.fromkeys(("train", "test", "common"))
+        on_training, on_test = _accuracies(own(), train, test, pixels[:n], method.sees_images)
+        common = on_test  # its own predictor is the common one
+        if name != COMMON.name:
+            common = _accuracies(_network(COMMON, sizes, seed)(), train, test, pixels[:n], whole=False)[1]
+        return {"train": on_training, "test": on_test, "common": common}
+
+    shares = zip(SHARES, whole_groups(counts, train.X.shape[1]), strict=True)
     with one_torch_thread() if method.sees_images else nullcontext():
-        accuracies = [
-            {"share": share, "n_pixels": n, **judge.accuracies(pixels[:n])}
-            for share, n in zip(SHARES, whole_groups(counts, train.X.shape[1]), strict=True)
-        ]
+        accuracies = [{"share": share, "n_pixels": n, **judged(n)} for share, n in shares]
     return {"order": order, "pixels": pixels, "sizes": counts, "accuracies": accuracies}
 
 
@@ -205,37 +215,15 @@ def _ranked(
     return best.tolist(), own
 
 
-class _Judge:
-    """Trains a method's own predictor and the common one on some pixels; the same pixels are judged once."""
+def _accuracies(estimator: Any, train: Images, test: Images, pixels: list[int], whole: bool) -> tuple[float, float]:
+    """Accuracies on training and test images; whole images have zeros for the other pixels."""
 
-    def __init__(self, method: Method, own: MakeEstimator, common: MakeEstimator, train: Images, test: Images) -> None:
-        self._method, self._own, self._common = method, own, common
-        self._train, self._test = train, test
-        self._known: dict[int, Record] = {0: dict.fromkeys(("train", "test", "common"))}
+    def seen(X: FloatArray) -> FloatArray:
+        return np.where(np.isin(np.arange(X.shape[1]), pixels), X, 0) if whole else X[:, pixels]
 
-    def accuracies(self, pixels: list[int]) -> Record:
-        """Accuracies on training and test images, and the common predictor's on test images."""
-        if len(pixels) not in self._known:
-            train, test = self._measured(self._own(), pixels, self._method.sees_images)
-            common = test
-            if self._method.name != COMMON.name:  # whose own predictor is the common one
-                common = self._measured(self._common(), pixels, whole=False)[1]
-            self._known[len(pixels)] = {"train": train, "test": test, "common": common}
-        return self._known[len(pixels)]
-
-    def _measured(self, estimator: Any, pixels: list[int], whole: bool) -> tuple[float, float]:
-        """Accuracies on training and test images."""
-
-        def seen(X: FloatArray) -> FloatArray:
-            if not whole:
-                return X[:, pixels]
-            others = np.ones(X.shape[1], dtype=bool)
-            others[pixels] = False
-            return np.where(others, 0, X)
-
-        estimator.fit(seen(self._train.X), self._train.y)
-        train, test = (float((estimator.predict(seen(X)) == y).mean()) for X, y in (self._train, self._test))
-        return train, test
+    estimator.fit(seen(train.X), train.y)
+    on_training, on_test = (float((estimator.predict(seen(X)) == y).mean()) for X, y in (train, test))
+    return on_training, on_test
 
 
 # Tables and pictures
@@ -244,8 +232,6 @@ class _Judge:
 GREYS = np.array([[0.94, 0.94, 0.94], [0.35, 0.35, 0.35]])
 REDS = np.array([[1.0, 0.68, 0.64], [0.55, 0.0, 0.0]])
 GAP = 2  # white pixels between two images
-SHOWN_IN_PANELS = (0, 2, 3, 5, 9)
-PANELS_A_ROW = 4
 
 
 class Line(NamedTuple):
@@ -261,11 +247,11 @@ class Line(NamedTuple):
         return plan.seeds[: self.most_runs]
 
 
-def _lines(plan: Plan) -> dict[str, Line]:
-    """All that is compared; the sides of windows depend on the size of a plan, and so do the labels."""
+def _lines(plan: Plan, names: Sequence[str]) -> list[Line]:
+    """Rows by name; the sides of windows, and so the labels, depend on the size of a plan."""
     side, cnn_side, stride = plan.pick(4, 4, 2), plan.pick(4, 7, 2), plan.pick(1, 2, 1)
     windows, cnn_windows = (f"{each} × {each}" for each in (side, cnn_side))
-    return {
+    lines = {
         "ssfn": Line("NGP + SSFN", Method("ngp-ssfn"), "ngp-ssfn"),
         "ssfn-tiled": Line(f"NGP + SSFN, {windows}", Method("ngp-ssfn", side, side)),
         "ssfn-sliding": Line(f"NGP + SSFN, {windows} sliding by {stride}", Method("ngp-ssfn", side, stride)),
@@ -276,21 +262,17 @@ def _lines(plan: Plan) -> dict[str, Line]:
         "bart": Line("BART-50", Method("bart"), "bart", most_runs=5),  # by far the slowest
         "deeplift": Line("SHAP + DeepLIFT", Method("deeplift"), "deeplift"),
     }
-
-
-def _chosen(plan: Plan, names: Sequence[str]) -> list[Line]:
-    lines = _lines(plan)
     return [lines[name] for name in names]
 
 
 def _trials(plan: Plan, names: Sequence[str]) -> list[Trial]:
-    return [digit_trial(plan, line.method, seed) for line in _chosen(plan, names) for seed in line.seeds(plan)]
+    return [digit_trial(plan, line.method, seed) for line in _lines(plan, names) for seed in line.seeds(plan)]
 
 
 def _by_line(plan: Plan, names: Sequence[str], records: list[Record]) -> list[tuple[Line, list[Record]]]:
     """Lines with the records of their runs."""
     rest = iter(records)
-    return [(line, list(islice(rest, len(line.seeds(plan))))) for line in _chosen(plan, names)]
+    return [(line, list(islice(rest, len(line.seeds(plan))))) for line in _lines(plan, names)]
 
 
 def _figures(runs: list[Record], share: float, key: str) -> list[float | None]:
@@ -347,7 +329,7 @@ def _table_fig_1(plan: Plan, records: list[Record]) -> ResultTable:
 
 
 def _table_fig_6(plan: Plan, records: list[Record]) -> ResultTable:
-    columns = [Column(f"test_{_number(share)}", f"test accuracy at {_percent(share)}, %") for share in SHARES]
+    columns = [Column(f"test_{round(100 * share)}", f"test accuracy at {_percent(share)}, %") for share in SHARES]
     pixels = Column("n_pixels", f"pixels at {_percent(SHARES[-1])}", 0)
     rows = []
     for line, runs in _by_line(plan, FIG_6_LINES, records):
@@ -367,12 +349,8 @@ def _published_by_share(line: Line) -> Mapping[float, float]:
     return {SHARES[-1]: published.TABLE_2[line.published][1]} if line.published else {}
 
 
-def _number(share: float) -> int:
-    return round(100 * share)
-
-
 def _percent(share: float) -> str:
-    return f"{_number(share)} %"
+    return f"{round(100 * share)} %"
 
 
 def overlay(image: FloatArray, selected: BoolArray) -> FloatArray:
@@ -390,14 +368,9 @@ def mosaic(images: FloatArray, selections: Sequence[Sequence[int]]) -> FloatArra
         mask = np.zeros(images[0].size, dtype=bool)
         mask[list(pixels)] = True
         coloured = [overlay(image, mask.reshape(image.shape)) for image in images]
-        lines.append(np.concatenate([_framed(each) for each in coloured], axis=1))
+        framed = [np.pad(each, ((0, GAP), (0, GAP), (0, 0)), constant_values=1) for each in coloured]  # in white
+        lines.append(np.concatenate(framed, axis=1))
     return np.concatenate(lines)
-
-
-def _framed(image: FloatArray) -> FloatArray:
-    """An image with white on the right and below."""
-    framed: FloatArray = np.pad(image, ((0, GAP), (0, GAP), (0, 0)), constant_values=1)
-    return framed
 
 
 def _draw_panel(ax: Axes, images: FloatArray, run: Record, accuracies: Sequence[str], first: bool = True) -> None:
@@ -432,12 +405,12 @@ def _draw_fig_1(figure: Figure, plan: Plan, records: list[Record]) -> None:
 
 def _draw_fig_6(figure: Figure, plan: Plan, records: list[Record]) -> None:
     found = _by_line(plan, FIG_6_LINES, records)
-    n_rows = -(-len(found) // PANELS_A_ROW)
+    n_rows = -(-len(found) // 4)
     figure.set_size_inches(14, 3.1 * n_rows + 0.4)
-    images = shown_digits(setting_of(plan).source)[list(SHOWN_IN_PANELS)]
-    for i, (ax, (line, runs)) in enumerate(zip(figure.subplots(n_rows, PANELS_A_ROW).flat, found, strict=True)):
+    images = shown_digits(setting_of(plan).source)[[0, 2, 3, 5, 9]]
+    for i, (ax, (line, runs)) in enumerate(zip(figure.subplots(n_rows, 4).flat, found, strict=True)):
         texts = [_mean(_figures(runs, share, "test")) for share in SHARES]
-        _draw_panel(ax, images, runs[0], texts, first=i % PANELS_A_ROW == 0)
+        _draw_panel(ax, images, runs[0], texts, first=i % 4 == 0)
         ax.set_title(line.label)
     figure.suptitle("Selected pixels (red), by share of all pixels, and the test accuracy with them")
 

@@ -27,21 +27,7 @@ from ngp.io import markdown_table, write_whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Cell",
-    "Column",
-    "Experiment",
-    "Plan",
-    "Protocol",
-    "Record",
-    "ResultTable",
-    "Size",
-    "Trial",
-    "TrialStore",
-    "cell",
-    "reproduce",
-    "run_trials",
-]
+__all__ = ["Experiment", "Plan", "Protocol", "Record", "ResultTable", "Trial", "reproduce"]
 
 Protocol = Literal["published", "sound"]
 Size = Literal["full", "fast", "tiny"]
@@ -146,25 +132,21 @@ def _results(trials: list[Trial], n_jobs: int) -> Iterator[tuple[Trial, Record]]
     """Results as they come: narrow trials side by side, then the wide ones, one after the other."""
     narrow = [trial for trial in trials if not trial.wide]
     if n_jobs == 1 or len(narrow) < 2:
-        yield from ((trial, _run(trial, n_jobs)) for trial in narrow)
+        yield from (_run(trial, n_jobs) for trial in narrow)
     else:
         with joblib.parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1):
             pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="all")
-            yield from pool(joblib.delayed(_run_named)(trial) for trial in narrow)
-    yield from ((trial, _run(trial, n_jobs)) for trial in trials if trial.wide)
+            yield from pool(joblib.delayed(_run)(trial, 1) for trial in narrow)
+    yield from (_run(trial, n_jobs) for trial in trials if trial.wide)
 
 
-def _run_named(trial: Trial) -> tuple[Trial, Record]:
-    return trial, _run(trial, 1)
-
-
-def _run(trial: Trial, n_jobs: int) -> Record:
+def _run(trial: Trial, n_jobs: int) -> tuple[Trial, Record]:
     """Run with one BLAS thread, since their number can change the last digits."""
     start = perf_counter()
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore")  # constant pixels, empty selections, LASSO's iterations: the tables show them
         result = trial.run(**trial.parameters, n_jobs=n_jobs)
-    return {**result, "seconds": perf_counter() - start}
+    return trial, {**result, "seconds": perf_counter() - start}
 
 
 @dataclass(frozen=True)

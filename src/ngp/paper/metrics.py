@@ -17,17 +17,12 @@ def false_positive_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
     Parameters
     ----------
     selected, truth : iterable of int, or mask of bool
-        The selected and the relevant features, each as column indices or as a mask over all columns.
-        Order and repetitions don't matter.
+        The selected and the relevant features, as column indices or as a mask over all columns.
 
     Returns
     -------
     float
         ``|selected - truth| / |selected|``, between 0 and 1; 0 if nothing is selected.
-
-    See Also
-    --------
-    false_negative_rate : Share of the relevant features that were missed.
 
     Examples
     --------
@@ -47,17 +42,12 @@ def false_negative_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
     Parameters
     ----------
     selected, truth : iterable of int, or mask of bool
-        The selected and the relevant features, each as column indices or as a mask over all columns.
-        Order and repetitions don't matter.
+        The selected and the relevant features, as column indices or as a mask over all columns.
 
     Returns
     -------
     float
         ``|truth - selected| / |truth|``, between 0 and 1; 0 if no feature is relevant.
-
-    See Also
-    --------
-    false_positive_rate : Share of the selected features that are not relevant.
 
     Examples
     --------

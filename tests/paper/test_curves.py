@@ -30,7 +30,7 @@ def test_two_values_have_no_knee():
         knee([-5.0, -6.0])
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.02, 0.06, 0.5])
+@pytest.mark.parametrize("eta", [0.02, 0.5])
 @pytest.mark.parametrize("protocol", ["published", "sound"])
 def test_a_rule_keeps_of_a_finished_pursuit_what_it_would_have_selected(protocol, eta):
     split = artificial_split(protocol, 5001, n_features=12, n_rows=100)
