@@ -23,11 +23,20 @@ from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.encoding import ColumnEncoder, TableSelector, briefly_refused_gaps
 from ngp.data.groups import make_groups
 from ngp.data.losses import labels, probabilities
-from ngp.data.problem import code_targets, detect_task, make_problem
+from ngp.data.problem import Problem, code_targets, detect_task, make_problem
 from ngp.data.sources import refuse_sources
+from ngp.predictors.base import Predictor
 from ngp.predictors.committee import bind_predictor, resolve_predictor
 
-__all__ = ["Baseline", "PredictorEstimator", "TrainingData", "best_features", "normalised", "require"]
+__all__ = [
+    "Baseline",
+    "PredictorEstimator",
+    "TrainingData",
+    "best_features",
+    "column_problem",
+    "normalised",
+    "require",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +95,12 @@ def normalised(importances: npt.ArrayLike) -> FloatArray:
     values: FloatArray = np.ldexp(given, -np.frexp(given.max())[1])
     total = values.sum()
     return values / total if total > 0 else values
+
+
+def column_problem(X: AnyArray, y: AnyArray, predictor: Predictor, *, task: str, cv: Any, seed: int) -> Problem:
+    """The problem in which every column is a candidate."""
+    groups, loss = make_groups(None, X.shape[1]), predictor.classification_loss
+    return make_problem(X, y, groups=groups, task=task, cv=cv, classification_loss=loss, random_state=seed)
 
 
 def best_features(importances: FloatArray, number: int) -> BoolArray:
@@ -235,15 +250,8 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
             y = column_or_1d(y, warn=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         predictor = resolve_predictor(self.predictor)
-        problem = make_problem(
-            X,
-            y,
-            groups=make_groups(None, X.shape[1]),
-            task=self.task,
-            cv=min(5, len(X)),  # by these folds a predictor finds its own size
-            classification_loss=predictor.classification_loss,
-            random_state=seed,
-        )
+        # By these folds a predictor finds its own size.
+        problem = column_problem(X, y, predictor, task=self.task, cv=min(5, len(X)), seed=seed)
         scorer = bind_predictor(predictor, problem, random_state=seed, n_jobs=None, device="auto")
         with threadpool_limits(1, user_api="blas"):
             self.predictor_ = scorer.at(1).fit(np.arange(X.shape[1]))

@@ -13,9 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.baselines.base import Baseline, PredictorEstimator, TrainingData
-from ngp.data.groups import make_groups
-from ngp.data.problem import make_problem
+from ngp.baselines.base import Baseline, PredictorEstimator, TrainingData, column_problem
 from ngp.kernels.devices import require_torch
 from ngp.predictors.cnn import CNN
 from ngp.predictors.mlp import MLP
@@ -139,15 +137,8 @@ class DeepLIFT(Baseline):
     def _train(self, network: MLP | CNN, X: FloatArray, columns: IntArray, data: TrainingData) -> NetworkPredictor:
         from ngp.kernels.deeplift import explainable_layers
 
-        problem = make_problem(
-            X,
-            data.scaled_targets if data.classes is None else data.y,
-            groups=make_groups(None, X.shape[1]),
-            task=self.task_,
-            cv=2,  # of no effect, since nothing is chosen
-            classification_loss=network.classification_loss,
-            random_state=data.seed,
-        )
+        y = data.scaled_targets if data.classes is None else data.y
+        problem = column_problem(X, y, network, task=self.task_, cv=2, seed=data.seed)  # the folds aren't used
         scorer = network.bind(problem, random_state=data.seed)
         explainable_layers(scorer.module(len(columns), len(columns), 0))  # complains before the training
         return scorer.fit(columns)

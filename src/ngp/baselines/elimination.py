@@ -21,11 +21,10 @@ from sklearn.utils.validation import check_is_fitted, check_X_y
 from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.baselines.base import Baseline, PredictorEstimator, TrainingData
+from ngp.baselines.base import Baseline, PredictorEstimator, TrainingData, column_problem
 from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
 from ngp.data.folds import make_rounds
-from ngp.data.groups import make_groups
-from ngp.data.problem import Problem, make_problem
+from ngp.data.problem import Problem
 from ngp.greedy.path import standard_error
 from ngp.predictors.base import ColumnSets, FittedPredictor
 from ngp.predictors.committee import PREDICTORS, bind_predictor, resolve_predictor
@@ -101,15 +100,7 @@ class Elimination(Baseline):
         predictor = resolve_predictor(self.predictor)
         if predictor.scoring is not None:
             raise ValueError(f"predictor={predictor.name} with scoring can't judge features here: leave scoring out.")
-        problem = make_problem(
-            data.X,
-            data.y,
-            groups=make_groups(None, data.X.shape[1]),
-            task=self.task_,
-            cv=self.cv,
-            classification_loss=predictor.classification_loss,
-            random_state=data.seed,
-        )
+        problem = column_problem(data.X, data.y, predictor, task=self.task_, cv=self.cv, seed=data.seed)
 
         def bind(problem: Problem) -> Any:
             return bind_predictor(predictor, problem, random_state=data.seed, n_jobs=self.n_jobs, device="auto").at(1)
@@ -435,15 +426,7 @@ def roar_curve(
         raise ValueError(f"shares={shares!r} must be numbers from 0 to 1.")
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     model = resolve_predictor(predictor)
-    problem = make_problem(
-        values,
-        targets,
-        groups=make_groups(None, values.shape[1]),
-        task=task,
-        cv=cv,
-        classification_loss=model.classification_loss,
-        random_state=seed,
-    )
+    problem = column_problem(values, targets, model, task=task, cv=cv, seed=seed)
     n_removed = np.round(wanted * len(order)).astype(np.intp)
     scorer = bind_predictor(model, problem, random_state=seed, n_jobs=n_jobs, device="auto").at(1)
     rest = [np.concatenate([np.zeros(0, np.intp), *(blocks[i] for i in sorted(order[n:]))]) for n in n_removed]
