@@ -34,13 +34,12 @@ from ngp.kernels.scoring import (
     segment_moments,
 )
 from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
-from ngp.predictors.recipe import Recipe
+from ngp.predictors.remote import RemoteScorer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ngp.kernels.regressions import FoldRegressions
-    from ngp.kernels.scoring_gpu import LayerStack
+    from ngp.kernels.scoring_torch import FoldRegressions, LayerStack
 
 __all__ = ["SSFN", "SSFNClusterScorer", "SSFNGpuScorer", "SSFNPredictor", "SSFNScorer"]
 
@@ -232,9 +231,9 @@ class SSFNScorer(Scorer):
     n_jobs: int | None
 
     @cached_property
-    def recipe(self) -> Recipe[SSFNScorer]:
+    def remote(self) -> RemoteScorer[SSFNScorer]:
         """What other processes make the scorer of."""
-        return Recipe.of(self)
+        return RemoteScorer.of(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -286,7 +285,7 @@ class SSFNScorer(Scorer):
         fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         for members, columns in candidates.by_size():
-            shared = self.problem, self.recipe, self._step(selected, columns.shape[1], fits)
+            shared = self.problem, self.remote, self._step(selected, columns.shape[1], fits)
             length, first = self._chunk_length(*columns.shape), 0
             chunks = [(columns[start : start + length],) for start in range(0, len(columns), length)]
             for losses in run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared):
@@ -474,7 +473,7 @@ class SSFNScorer(Scorer):
         """What final predictors of one size are judged by, and the loss, which decides a tie: (2, n_ridges)."""
         splits = self._refit_splits
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
-        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.recipe))
+        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.remote))
         total: FloatArray = np.sum(sums, axis=0)
         return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
 
@@ -516,12 +515,12 @@ class SSFNScorer(Scorer):
         return sums
 
 
-def _chunk_losses(problem: Problem, recipe: Recipe[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
-    return recipe.make(problem).chunk_losses(step, candidates)
+def _chunk_losses(problem: Problem, remote: RemoteScorer[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
+    return remote.make(problem).chunk_losses(step, candidates)
 
 
-def _refit_split(problem: Problem, recipe: Recipe[SSFNScorer], *arguments: Any) -> FloatArray:
-    return recipe.make(problem).refit_split(*arguments)
+def _refit_split(problem: Problem, remote: RemoteScorer[SSFNScorer], *arguments: Any) -> FloatArray:
+    return remote.make(problem).refit_split(*arguments)
 
 
 @dataclass(frozen=True)
@@ -590,7 +589,7 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _regressions(self, number: int, selected: IntArray) -> FoldRegressions:
         """The linear parts' regressions on the selected columns, in one round."""
-        from ngp.kernels.regressions import FoldRegressions
+        from ngp.kernels.scoring_torch import FoldRegressions
 
         each, segments = self._rounds[number], self.problem.rounds[number].segments
         data = self._columns(selected, number), each.targets, each.weights, segments
@@ -613,11 +612,11 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _stack_class(self, n_folds: int) -> type[LayerStack]:
         """Triton kernels if they can do it, plain operations otherwise."""
-        from ngp.kernels.scoring_gpu import LayerStack
+        from ngp.kernels.scoring_torch import LayerStack
 
         if self.gpu == "cpu" or self.dtype != np.float32 or find_spec("triton") is None:
             return LayerStack
-        from ngp.kernels.scoring_fused import FusedStack, fits
+        from ngp.kernels.scoring_triton import FusedStack, fits
 
         return FusedStack if fits(self.config.n_units, self.problem.n_outputs, n_folds) else LayerStack
 
@@ -743,22 +742,22 @@ class SSFNClusterScorer(SSFNGpuScorer):
     """
 
     @cached_property
-    def recipe(self) -> Recipe[SSFNScorer]:
+    def remote(self) -> RemoteScorer[SSFNScorer]:
         """What a worker makes its scorer of."""
-        return Recipe(SSFNGpuScorer, Recipe.of(self).settings)
+        return RemoteScorer(SSFNGpuScorer, RemoteScorer.of(self).settings)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
         length = max(1, -(-len(candidates) // (CHUNKS_PER_WORKER * int(effective_n_jobs(self.n_jobs)))))
         starts = range(0, len(candidates), length)
         arguments = [(selected, candidates.part(start, start + length)) for start in starts]
-        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self.recipe))
+        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self.remote))
         return Losses(np.concatenate(parts), self.problem.part_weights)
 
 
 def _worker_losses(
-    problem: Problem, recipe: Recipe[SSFNGpuScorer], selected: IntArray, candidates: ColumnSets
+    problem: Problem, remote: RemoteScorer[SSFNGpuScorer], selected: IntArray, candidates: ColumnSets
 ) -> FloatArray:
-    scorer = recipe.make(problem)
+    scorer = remote.make(problem)
     resolve_device(scorer.gpu, scorer.config.dtype)  # raises an error if the worker sees no GPU
     return scorer.add_losses(selected, candidates).parts
