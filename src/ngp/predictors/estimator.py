@@ -66,7 +66,7 @@ class Estimator(Predictor, BaseEstimator):  # type: ignore[misc]
     >>> predictor = Estimator(GaussianNB(), scoring="roc_auc")
     >>> selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, random_state=0).fit(X, y)
     >>> selector.order_
-    array([22, 24])
+    array([22, 27])
     """
 
     def __init__(self, estimator: Any, scoring: str | Callable[..., float] | None = None) -> None:
