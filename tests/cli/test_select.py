@@ -52,7 +52,7 @@ def test_the_answer_is_that_of_the_selector(houses: pd.DataFrame, call: Call) ->
     X = houses.drop(columns="price").astype({"town": "category"})
     selector = NeuralGreedyPursuit(n_features_to_select=3, cv=3, random_state=7).fit(X, houses["price"].to_numpy())
     found = answer(call, "--features", "3", "--cv", "3", "--seed", "7")
-    assert found["answer"]["names"] == [X.columns[column] for column in selector.order_]
+    assert found["order"] == [X.columns[column] for column in selector.order_]
     assert [step["loss"] for step in found["path"]] == pytest.approx([step.loss for step in selector.path_])
 
 
@@ -109,9 +109,9 @@ def test_a_run_goes_on_with_the_numbers_of_its_steps(decoy: NeuralGreedyPursuit,
 def test_rules_that_stop_by_themselves(stop: str, houses: pd.DataFrame, call: Call) -> None:
     found = answer(call, "--stop", stop)
     assert found["asked"]["parameters"]["stop"] == stop
-    assert found["answer"]["names"][:2] == ["town", "size"]
+    assert found["order"][:2] == ["town", "size"]
     with_limit = answer(call, "--stop", stop, "--features", "1")
-    assert with_limit["answer"]["names"] == ["town"]
+    assert with_limit["order"] == ["town"]
 
 
 def test_looking_ahead_finds_what_only_works_together(folder: Path, call: Call) -> None:
@@ -119,7 +119,7 @@ def test_looking_ahead_finds_what_only_works_together(folder: Path, call: Call) 
     np.save("pair.npy", np.column_stack([X, np.sign(X[:, 1] * X[:, 4]) * 1.5 + 0.1 * X[:, 0]]))
     options = ["--features", "2", "--look-ahead", "2"]
     found = answer(call, *options, data="pair.npy", target="-1")
-    assert sorted(found["answer"]["names"]) == ["x1", "x4"]
+    assert sorted(found["order"]) == ["x1", "x4"]
     assert found["path"][1]["n_fits"] == 6 + 15
     narrow = answer(call, *options, "--beam-width", "1", data="pair.npy", target="-1")
     assert narrow["path"][1]["n_fits"] == 6 + 5
@@ -140,7 +140,7 @@ def test_writes_what_was_asked_for(houses: pd.DataFrame, call: Call, folder: Pat
     result = call("select", "houses.csv", "-t", "price", *options)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-2:] == ["  out.json", "  few.csv"]
-    assert Result.read(folder / "out.json").answer["names"] == ["town", "size"]
+    assert Result.read(folder / "out.json").order == ["town", "size"]
     pd.testing.assert_frame_equal(
         pd.read_csv(folder / "few.csv"), houses[["size", "town", "price"]], check_dtype=False, check_exact=True
     )
@@ -239,7 +239,7 @@ def test_columns_that_are_fixed_or_dropped(houses: pd.DataFrame, call: Call) -> 
 def test_groups(houses: pd.DataFrame, call: Call, folder: Path) -> None:
     (folder / "groups.json").write_text(json.dumps({"building": ["size", "rooms"]}))
     found = answer(call, "--groups", "groups.json", "--features", "2")
-    assert sorted(found["answer"]["names"]) == ["building", "town"]
+    assert sorted(found["order"]) == ["building", "town"]
     assert set(found["groups"]["names"]) == {"building", "town", "garden", "noise"}
 
 
@@ -247,13 +247,13 @@ def test_arrays_and_their_column_numbers(folder: Path, call: Call) -> None:
     X = np.random.default_rng(0).normal(size=(60, 4))
     np.save("data.npy", np.column_stack([X, X[:, 1] ** 2]))
     found = answer(call, "--drop", "0", data="data.npy", target="-1")
-    assert found["answer"]["names"] == ["x1"]
+    assert found["order"] == ["x1"]
     assert found["asked"]["n_features"] == 3
 
 
 def test_standard_input(houses: pd.DataFrame, call: Call, folder: Path) -> None:
     found = answer(call, "--features", "2", data="-", stdin=(folder / "houses.csv").read_bytes())
-    assert found["answer"]["names"] == ["town", "size"]
+    assert found["order"] == ["town", "size"]
 
 
 def test_rows_that_are_held_out(houses: pd.DataFrame, call: Call) -> None:
@@ -275,7 +275,7 @@ def test_names_that_break_things(houses: pd.DataFrame, call: Call, folder: Path)
     assert result.exit_code == 0
     assert "\x1b" not in result.output
     assert "two\\nlines" in result.stdout
-    assert "<script>alert(1)</script>" in Result.read(folder / "out.json").answer["names"]
+    assert "<script>alert(1)</script>" in Result.read(folder / "out.json").order
     assert "two\nlines" in pd.read_csv("few.csv").columns
 
 

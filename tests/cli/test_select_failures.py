@@ -27,7 +27,7 @@ def test_budgets_end_it_with_a_partial_result(houses: pd.DataFrame, call: Call, 
     assert result.exit_code == 0
     assert "Selected 1 of 5 features" in result.stdout
     assert "This is a partial result: it could have gone on." in result.stdout
-    assert Result.read(folder / "out.json").answer["partial"] is True
+    assert Result.read(folder / "out.json").answer.partial is True
     assert call("select", "houses.csv", "-t", "price", "--max-time", "1ms", "--features", "4").exit_code == 2
 
 
@@ -50,8 +50,8 @@ def test_ctrl_c_keeps_what_is_there(folder: Path) -> None:
     assert "Traceback" not in said
     assert "Why it stopped: interrupted" in answer
     found = Result.read(folder / "out.json")
-    assert found.answer["partial"] is True
-    assert 2 <= len(found.answer["names"]) < 80
+    assert found.answer.partial is True
+    assert 2 <= len(found.order) < 80
 
 
 def test_ctrl_c_before_the_first_step(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_written(houses: pd.DataFrame, call: Call, monkeyp
     def refuse(path: Path, content: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ngp.cli.writing.write_whole", refuse)
+    monkeypatch.setattr("ngp.cli.files.write_whole", refuse)
     result = call("select", "houses.csv", "-t", "price", "--features", "1", "--reduced", "few.csv")
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "Error: few.csv can't be written: No space left on device."
@@ -143,7 +143,7 @@ def test_a_pipe_is_not_replaced(option: str, houses: pd.DataFrame, call: Call, f
 def test_what_a_report_needs_is_asked_for_before_the_work(
     package: str, what: str, arguments: list[str], houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ngp.cli.reading.find_spec", lambda name: None if name == package else True)
+    monkeypatch.setattr("ngp.cli.files.find_spec", lambda name: None if name == package else True)
     result = call(*arguments)
     assert result.exit_code == 2
     install = "install it with pip install 'neural-greedy-pursuit[report]'."
