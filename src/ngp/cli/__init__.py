@@ -91,3 +91,6 @@ def _one_sentence() -> Iterator[None]:
 @click.version_option(__version__, prog_name="ngp")
 def cli() -> None:
     """Neural Greedy Pursuit: choose the few inputs that matter for a non-linear prediction."""
+
+
+cli.commands = dict.fromkeys(COMMANDS, cli)  # their names alone, which click suggests for a misspelt one
