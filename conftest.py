@@ -7,6 +7,8 @@ its kernels where there is no GPU to compile them for.
 import os
 from importlib.util import find_spec
 
+import pytest
+
 from ngp.kernels.devices import has_nvidia_driver
 
 NEEDS_TORCH = ["regressions", "scoring_gpu", "networks", "deeplift"]
@@ -27,3 +29,10 @@ collect_ignore = [
 os.environ.setdefault("MPLBACKEND", "agg")  # examples draw, and nobody looks
 if not has_nvidia_driver():
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(autouse=True)
+def examples_write_elsewhere(request, tmp_path_factory, monkeypatch):  # type: ignore[no-untyped-def]
+    """Examples in docstrings may write files; they aren't to be left in the repository."""
+    if isinstance(request.node, pytest.DoctestItem):
+        monkeypatch.chdir(tmp_path_factory.mktemp("example"))

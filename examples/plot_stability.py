@@ -2,8 +2,8 @@
 How stable is a selection?
 ==========================
 
-Would other rows give other columns? ``measure_stability`` repeats the selection on random halves
-of the rows and counts how often each column is selected.
+Would other rows give other columns? ``measure_stability`` repeats the selection on random
+halves of the rows and counts how often each column is selected.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ print("on three quarters of the halves:", ", ".join(X.columns[stability.stable(0
 print(f"expected number of false ones there, at most: {stability.expected_false(0.75):.2f}")
 
 # %%
-# Columns with the same information replace each other: most halves select one of them, hardly any
-# both.
+# Columns with the same information replace each other: most halves select one of them, hardly
+# any both.
 
 for first, second, correlation in stability.stand_ins():
     pair = f"{X.columns[first]} or {X.columns[second]}"

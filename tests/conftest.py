@@ -6,6 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+settings.register_profile("busy machines", deadline=None)
+settings.load_profile("busy machines")
 
 
 @pytest.fixture(autouse=True)

@@ -1,21 +1,25 @@
-"""Stop rules on made-up steps, each beside what its description says in plain loops."""
+"""Stop rules: each beside what its description says, and users' own rules, which count as much as the built-in ones."""
 
 from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf, nan
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from greedy_cases import decoy_loss, fake_step, fake_steps, make_fake, random_loss, run, seen, weights_loss
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from stopping_cases import FakeStep, path, run
 
+from ngp import NeuralGreedyPursuit
+from ngp.greedy.path import Step
 from ngp.greedy.stopping import (
-    BeyondChance,
     FirstOf,
     MaxColumns,
     MaxFeatures,
@@ -23,147 +27,132 @@ from ngp.greedy.stopping import (
     MaxTime,
     Plateau,
     RelativeImprovement,
+    Significance,
     Stop,
     StopRule,
-    standard_error,
 )
+from ngp.predictors import SSFN
 
+NOTHING = "no relative improvement of at least 0.1 of the loss in {}"
 losses_strategy = st.lists(st.floats(0, 100), min_size=1, max_size=12)
 
 
-def test_max_features() -> None:
-    assert run(MaxFeatures(2), path([9, 8, 7, 6])) == (2, Stop("2 of at most 2 features are selected", 2))
-    assert run(MaxFeatures(4), path([9, 8, 7, 6])) == (3, None)
+def ask(rule: StopRule, steps: Sequence[Step]) -> tuple[int, Stop | None]:
+    """Ask the rule after every step, as a pursuit does; return the number of additions and the answer."""
+    for k in range(len(steps)):
+        stop = rule.check(steps[: k + 1]) or rule.check_budget(steps[: k + 1])
+        if stop is not None:
+            return k, stop
+    return len(steps) - 1, rule.check(steps, exhausted=True)
 
 
-def test_max_columns_takes_back_what_leads_beyond() -> None:
-    steps = path([9, 8, 7, 6], columns_per_step=4)
-    assert run(MaxColumns(8), steps) == (2, Stop("8 of at most 8 columns are selected", 2))
-    assert run(MaxColumns(10), steps) == (3, Stop("8 of at most 10 columns are selected", 2))
-    assert run(MaxColumns(3), steps) == (1, Stop("0 of at most 3 columns are selected", 0))
-
-
-def test_fixed_columns_beyond_the_limit_stay() -> None:
-    start = FakeStep(float("nan"), 1.0, np.array([1.0, 1.0]), n_selected=5, n_columns=5)
+def test_limits_of_features_and_columns() -> None:
+    assert ask(MaxFeatures(2), fake_steps([9, 8, 7, 6])) == (2, Stop("2 of at most 2 features are selected", 2))
+    assert ask(MaxFeatures(4), fake_steps([9, 8, 7, 6])) == (3, None)
+    steps = fake_steps([9, 8, 7, 6], columns_per_step=4)
+    assert ask(MaxColumns(8), steps) == (2, Stop("8 of at most 8 columns are selected", 2))
+    assert ask(MaxColumns(10), steps) == (3, Stop("8 of at most 10 columns are selected", 2))
+    assert ask(MaxColumns(3), steps) == (1, Stop("0 of at most 3 columns are selected", 0))
+    start = fake_step(1.0, action="start", n_selected=5, n_columns=5)  # fixed columns stay
     assert MaxFeatures(3).check([start]) == Stop("5 of at most 3 features are selected", 0)
 
 
-def test_relative_improvement_drops_the_feature_that_did_not_pay() -> None:
-    steps = path([10, 5, 4, 3.9, 1])
-    reason = "no relative improvement of at least 0.06 of the loss in 1 step"
-    assert run(RelativeImprovement(0.06), steps) == (3, Stop(reason, 2))
-    assert run(RelativeImprovement(0.02), steps) == (4, None)
-
-
-def test_relative_improvement_divides_by_the_new_loss() -> None:
-    # (10 - 8) / 8 = 0.25, although the loss fell by only a fifth of the old one.
-    assert run(RelativeImprovement(0.25), path([10, 8])) == (1, None)
-    stopped = run(RelativeImprovement(0.26), path([10, 8]))[1]
-    assert stopped is not None
-    assert stopped.keep == 0
-
-
-def test_relative_improvement_can_stop_before_the_first_feature() -> None:
-    assert run(RelativeImprovement(0.1), path([10, 10, 5])) == (
-        1,
-        Stop("no relative improvement of at least 0.1 of the loss in 1 step", 0),
-    )
-
-
-def test_an_equal_loss_does_not_pay_even_without_tolerance() -> None:
-    assert run(RelativeImprovement(0), path([10, 9.99, 9.99])) == (
-        2,
-        Stop("no improvement of the loss in 1 step", 1),
-    )
-
-
-def test_patience_waits_for_a_joint_improvement() -> None:
-    steps = path([10, 9.5, 8, 7.9, 7.8, 7.7, 1])
-    assert run(RelativeImprovement(0.1, patience=2), steps) == (
-        4,
-        Stop("no relative improvement of at least 0.1 of the loss in 2 steps", 2),
-    )
-
-
-def test_steps_that_did_not_pay_are_taken_back_when_candidates_run_out() -> None:
-    steps = path([10, 5, 4.99])
-    assert run(RelativeImprovement(0.1, patience=3), steps) == (
-        2,
-        Stop("no relative improvement of at least 0.1 of the loss in 1 step", 1),
-    )
-
-
-@pytest.mark.parametrize(("losses", "keep"), [([0.0], 0), ([3.0, 0.0, 0.0], 1)])
-def test_a_loss_of_zero_stops_at_once(losses: list[float], keep: int) -> None:
-    answer = Stop("the loss is zero and cannot improve", keep)
-    assert run(RelativeImprovement(0.1, patience=5), path(losses)) == (keep, answer)
+def test_room_is_what_the_limits_leave() -> None:
+    last = fake_step(1.0, n_selected=3, n_columns=5)
+    assert StopRule().room(last) is None
+    assert MaxFeatures(4).room(last) == 1
+    rule = FirstOf([MaxFeatures(9), MaxColumns(7), RelativeImprovement(0.1)])
+    assert (rule.max_features, rule.max_columns, rule.room(last)) == (9, 7, 2)
+    assert [MaxColumns(n).exceeded(last) for n in (4, 5)] == [True, False]
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=1, max_size=12), st.floats(1e-6, 2))
 def test_relative_improvement_is_the_rule_of_the_paper(losses: list[float], tol: float) -> None:
-    def paper() -> int | None:
-        for k in range(1, len(losses)):
-            if losses[k] > 0 and (losses[k - 1] - losses[k]) / losses[k] < tol:
-                return k - 1
-        return None
-
     improvements = [(a - b) / b for a, b in pairwise(losses)]
     assume(all(abs(improvement - tol) > 1e-9 for improvement in improvements))
-    stop = run(RelativeImprovement(tol), path(losses))[1]
-    assert (None if stop is None else stop.keep) == paper()
+    stop = ask(RelativeImprovement(tol), fake_steps(losses))[1]
+    paper = next((k for k, improvement in enumerate(improvements) if improvement < tol), None)
+    assert (None if stop is None else stop.keep) == paper
+
+
+@pytest.mark.parametrize(
+    ("rule", "losses", "n_made", "reason", "keep"),
+    [
+        # (10 - 8) / 8 = 0.25, although the loss fell by only a fifth of the old one.
+        (RelativeImprovement(0.25), [10, 8], 1, None, 1),
+        (RelativeImprovement(0.1), [10, 10, 5], 1, NOTHING.format("1 step"), 0),
+        (RelativeImprovement(0), [10, 9.99, 9.99], 2, "no improvement of the loss in 1 step", 1),
+        # Small gains add up to one that pays.
+        (RelativeImprovement(0.1, patience=2), [10, 9.5, 8, 7.9, 7.8, 7.7, 1], 4, NOTHING.format("2 steps"), 2),
+        (RelativeImprovement(0.1, patience=3), [10, 5, 4.99], 2, NOTHING.format("1 step"), 1),  # no candidate is left
+        (RelativeImprovement(0.1, patience=5), [0.0], 0, "the loss is zero and cannot improve", 0),
+        (RelativeImprovement(0.1, patience=5), [3.0, 0.0, 0.0], 1, "the loss is zero and cannot improve", 1),
+    ],
+)
+def test_relative_improvement(rule: StopRule, losses: list[float], n_made: int, reason: str | None, keep: int) -> None:
+    expected = None if reason is None else Stop(reason, keep)
+    assert ask(rule, fake_steps(losses)) == (n_made, expected)
+
+
+def promising(losses: Sequence[float], number: int, ahead: float, n_ahead: int) -> list[Step]:
+    """Steps of which one has looked ahead."""
+    steps = fake_steps(losses)
+    steps[number] = replace(steps[number], ahead=ahead, n_ahead=n_ahead)
+    return steps
+
+
+def test_if_looking_ahead_saw_a_gain_as_many_steps_may_be_made() -> None:
+    rule = RelativeImprovement(0.1)
+    for ahead in (5.0, 0.0):
+        assert ask(rule, promising([10, 10, 10, 5, 5], 1, ahead, 3)) == (4, Stop(NOTHING.format("1 step"), 3))
+        assert ask(rule, promising([10, 10, 10, 10, 5], 1, ahead, 3)) == (3, Stop(NOTHING.format("3 steps"), 0))
+    # One that would not pay is no reason to go on, and one on the way to another doesn't count.
+    assert ask(rule, promising([10, 10, 10, 5], 1, 9.5, 3)) == (1, Stop(NOTHING.format("1 step"), 0))
+    steps = promising([10, 10, 10, 10, 10], 2, 1.0, 5)
+    assert ask(RelativeImprovement(0.1, patience=2), steps) == (2, Stop(NOTHING.format("2 steps"), 0))
+
+
+@pytest.mark.parametrize(("action", "n_made"), [("add", 2), ("swap", 3), ("drop", 3)])
+def test_a_drop_or_an_exchange_needn_t_pay(action: Any, n_made: int) -> None:
+    steps = fake_steps([10, 5, 5.2, 5.2])
+    steps[2] = replace(steps[2], action=action)
+    assert ask(RelativeImprovement(0.1), steps) == (n_made, Stop(NOTHING.format("1 step"), n_made - 1))
+    tested = [replace(step, p_value=0.5) for step in steps]
+    assert Significance().n_unproven(tested) == (3 if action == "add" else 1)
 
 
 def test_plateau_keeps_the_smallest_within_one_standard_error() -> None:
-    steps = path([10, 5, 4.2, 4.0, 4.1, 4.1, 4.3, 1.0], spread=0.3)
+    steps = fake_steps([10, 5, 4.2, 4.0, 4.1, 4.1, 4.3, 1.0], spread=0.3)
     kept = "kept is the smallest selection within {} standard errors of the lowest loss"
     reason = "no lower loss in 3 steps; " + kept
-    assert run(Plateau(), steps) == (6, Stop(reason.format(1), 2))
-    assert run(Plateau(standard_errors=0), steps) == (6, Stop(reason.format(0), 3))
-    assert run(Plateau(standard_errors=4), steps) == (6, Stop(reason.format(4), 1))
-    reason = "no lower loss in 1 step; " + kept
-    assert run(Plateau(patience=1), steps) == (4, Stop(reason.format(1), 2))
-
-
-def test_plateau_prunes_when_candidates_run_out() -> None:
-    reason = "no candidate is left; kept is the smallest selection within 1 standard errors of the lowest loss"
-    assert run(Plateau(), path([10, 4.2, 4.0], spread=0.3)) == (2, Stop(reason, 1))
-
-
-def test_plateau_uses_the_standard_error_of_the_best_step() -> None:
-    steps = path([10, 4.2, 4.0], spread=0.1)
-    steps[1] = FakeStep(5.0, 4.2, np.array([0.0, 8.4]), 1, 1)
-    stop = Plateau().check(steps, exhausted=True)
-    assert stop is not None
-    assert stop.keep == 2
-
-
-def test_plateau_looks_at_size_not_at_place() -> None:
-    # A removal made the selection smaller again: steps 1 and 3 have one feature each.
-    steps = [
-        FakeStep(loss, loss, np.array([loss, loss + 2.0]), size, size)
-        for loss, size in [(10.0, 0), (4.5, 1), (4.2, 2), (4.1, 1), (4.0, 2)]
-    ]
-    stop = Plateau().check(steps, exhausted=True)
-    assert stop is not None
-    assert stop.keep == 3
+    for errors, keep in [(1, 2), (0, 3), (4, 1)]:
+        assert ask(Plateau(standard_errors=errors), steps) == (6, Stop(reason.format(errors), keep))
+    assert ask(Plateau(patience=1), steps) == (4, Stop("no lower loss in 1 step; " + kept.format(1), 2))
+    few = fake_steps([10, 4.2, 4.0], spread=0.3)
+    assert ask(Plateau(), few) == (2, Stop("no candidate is left; " + kept.format(1), 1))
+    # The standard error is that of the best step, and size counts, not place.
+    few[1] = replace(few[1], fold_losses=np.array([0.0, 8.4]))
+    few[2] = replace(few[2], fold_losses=np.array([3.9, 4.1]))
+    assert ask(Plateau(), few)[1] == Stop("no candidate is left; " + kept.format(1), 2)
+    sizes = [(10.0, 0), (4.5, 1), (4.2, 2), (4.1, 1), (4.0, 2)]
+    steps = [fake_step(loss, loss, spread=1.0, n_selected=size) for loss, size in sizes]
+    assert Plateau().check(steps, exhausted=True) == Stop("no candidate is left; " + kept.format(1), 3)
 
 
 def test_plateau_with_a_single_fold() -> None:
-    steps = [FakeStep(loss, loss, np.array([loss]), k, k, np.array([1.0])) for k, loss in enumerate([3.0, 2.0, 2.5])]
+    steps = [replace(step, fold_losses=np.array([step.loss]), fold_weights=np.ones(1)) for step in fake_steps([3, 2])]
     message = (
         "standard_errors needs at least 2 parts of the validation, but there is 1: "
         "use more folds, such as cv=5, or Plateau(standard_errors=0)."
     )
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
         Plateau().check(steps[:1])
-    stop = Plateau(patience=1, standard_errors=0).check(steps)
-    assert stop is not None
-    assert stop.keep == 1
+    assert Plateau(standard_errors=0).check(steps) is None
 
 
 @given(losses_strategy, st.floats(0, 10), st.floats(0, 3), st.integers(1, 4))
 def test_plateau_properties(losses: list[float], spread: float, errors: float, patience: int) -> None:
-    made, stop = run(Plateau(patience, errors), path(losses, spread))
+    made, stop = ask(Plateau(patience, errors), fake_steps(losses, spread))
     assert stop is not None
     best = int(np.argmin(losses[: made + 1]))
     assert made - best <= patience
@@ -174,154 +163,230 @@ def test_plateau_properties(losses: list[float], spread: float, errors: float, p
     assert all(losses[k] > losses[best] + slack for k in range(stop.keep))
 
 
-def test_max_time() -> None:
-    steps = path([5, 4, 3, 2])
+def steps_with(p_values: Sequence[float]) -> list[Step]:
+    start, *added = fake_steps([9.0] * (len(p_values) + 1))
+    return [start, *(replace(step, p_value=each) for step, each in zip(added, p_values, strict=True))]
+
+
+@given(
+    values=st.lists(st.sampled_from([0.0, 0.01, 0.011, 0.2, 0.21, 1.0]), max_size=8),
+    patience=st.integers(1, 4),
+    exhausted=st.booleans(),
+)
+def test_significance_waits_for_what_is_in_doubt(values: list[float], patience: int, exhausted: bool) -> None:
+    unproven = 0
+    for each in values:
+        unproven = 0 if each <= 0.01 else unproven + 1
+    rule, steps = Significance(patience=patience), steps_with(values)
+    stop = rule.check(steps, exhausted=exhausted)
+    assert rule.n_unproven(steps) == unproven
+    if unproven == 0 or (unproven < patience and values[-1] <= 0.2 and not exhausted):
+        assert stop is None
+    else:
+        what = "the last step is" if unproven == 1 else f"the last {unproven} steps together are"
+        assert stop == Stop(f"{what} not significant, p = {values[-1]:.2g}", len(values) - unproven)
+
+
+def test_budgets() -> None:
+    steps = fake_steps([5, 4, 3, 2])  # 10 fits and a second each
     reason = "the time of 2.5 seconds is up; the path is partial"
-    assert run(MaxTime(2.5), steps) == (2, Stop(reason, 2, partial=True))
-    assert run(MaxTime(60), steps) == (3, None)
+    assert ask(MaxTime(2.5), steps) == (2, Stop(reason, 2, partial=True))
+    assert ask(MaxTime(60), steps) == (3, None)
+    reason = "the budget of {} used up; the path is partial"
+    assert ask(MaxFits(20), steps) == (1, Stop(reason.format("20 fits is"), 1, partial=True))
+    assert ask(MaxFits(1), steps) == (0, Stop(reason.format("1 fit is"), 0, partial=True))
+    for rule in (MaxTime(1), MaxFits(1)):
+        assert rule.check(steps, exhausted=True) is None  # a complete path isn't partial
 
 
-def test_max_fits() -> None:
-    steps = path([5, 4, 3, 2])
-    reason = "the budget of 20 fits is used up; the path is partial"
-    assert run(MaxFits(20), steps) == (1, Stop(reason, 1, partial=True))
-    assert run(MaxFits(1), steps) == (0, Stop("the budget of 1 fit is used up; the path is partial", 0, partial=True))
-    assert run(MaxFits(100), steps) == (3, None)
-
-
-def test_a_complete_path_is_not_partial() -> None:
-    steps = path([5, 4])
-    assert MaxTime(1).check(steps, exhausted=True) is None
-    assert MaxFits(1).check(steps, exhausted=True) is None
-
-
-def test_first_of_stops_with_the_first() -> None:
-    steps = path([10, 5, 4, 3.9])
-    rules: list[StopRule] = [RelativeImprovement(0.06), MaxFeatures(2)]
-    assert run(FirstOf(rules), steps) == run(MaxFeatures(2), steps)
-    assert run(FirstOf([RelativeImprovement(0.06), MaxFeatures(4)]), steps) == run(rules[0], steps)
-    assert run(FirstOf([MaxFeatures(9), MaxTime(99)]), steps) == (3, None)
-
-
-def test_first_of_keeps_the_least_when_several_stop() -> None:
-    rules: list[StopRule] = [MaxFeatures(3), RelativeImprovement(0.06), MaxFits(40)]
-    made, stop = run(FirstOf(rules), path([10, 5, 4, 3.9]))
-    assert made == 3
+def test_first_of_stops_with_the_first_and_keeps_the_least() -> None:
+    steps = fake_steps([10, 5, 4, 3.9])
+    improvement = RelativeImprovement(0.06)
+    assert ask(FirstOf([improvement, MaxFeatures(2)]), steps) == ask(MaxFeatures(2), steps)
+    assert ask(FirstOf([improvement, MaxFeatures(4)]), steps) == ask(improvement, steps)
+    assert ask(FirstOf([MaxFeatures(9), MaxTime(99)]), steps) == (3, None)
+    made, stop = ask(FirstOf([MaxFeatures(3), improvement, MaxFits(40)]), steps)
     assert stop is not None
-    assert stop.keep == 2
+    assert (made, stop.keep) == (3, 2)
+    few = fake_steps([10, 4.2, 4.0], spread=0.3)
+    assert FirstOf([Plateau()]).check(few, exhausted=True) == Plateau().check(few, exhausted=True)
 
 
-def test_first_of_passes_on_that_candidates_ran_out() -> None:
-    steps = path([10, 4.2, 4.0], spread=0.3)
-    assert FirstOf([Plateau()]).check(steps, exhausted=True) == Plateau().check(steps, exhausted=True)
+def test_first_of_asks_for_what_the_strictest_asks_for() -> None:
+    rule = FirstOf([RelativeImprovement(0.1), FirstOf([Significance(0.05), Significance(0.02)]), MaxFeatures(3)])
+    assert (rule.least_gain, rule.level, rule.max_features, rule.max_columns) == (0.1, 0.02, 3, inf)
+    assert rule.n_unproven(steps_with([0.03, 0.03])) == 2
+    assert FirstOf([MaxFeatures(3)]).level is None
 
 
 @given(losses_strategy, st.integers(1, 12), st.floats(0, 1), st.integers(1, 3))
 def test_every_answer_is_a_step_of_the_path(losses: list[float], n: int, tol: float, patience: int) -> None:
-    rules: list[StopRule] = [
-        MaxFeatures(n),
-        RelativeImprovement(tol, patience),
-        Plateau(patience),
-        MaxFits(10 * n),
-    ]
-    steps = path(losses, spread=0.5, columns_per_step=3)
-    made, stop = run(FirstOf(rules), steps)
-    alone = [run(rule, steps) for rule in [*rules, MaxColumns(n)]]
+    rules: list[StopRule] = [MaxFeatures(n), RelativeImprovement(tol, patience), Plateau(patience), MaxFits(10 * n)]
+    steps = fake_steps(losses, spread=0.5, columns_per_step=3)
+    made, stop = ask(FirstOf(rules), steps)
+    alone = [ask(rule, steps) for rule in [*rules, MaxColumns(n)]]
     for additions, answer in [(made, stop), *alone]:
         assert answer is None or 0 <= answer.keep <= additions
     assert made == min(additions for additions, _ in alone[:-1])
 
 
-def test_rules_are_plain_values() -> None:
-    rule = FirstOf([MaxFeatures(3), Plateau()])
+def test_rules_are_plain_values_with_the_defaults_that_their_descriptions_name() -> None:
+    rule = FirstOf([MaxFeatures(3), Plateau(), Significance(), RelativeImprovement(0.1)])
     assert pickle.loads(pickle.dumps(rule)) == rule
-    assert repr(rule) == "FirstOf(rules=(MaxFeatures(n=3), Plateau(patience=3, standard_errors=1.0)))"
+    assert repr(rule) == (
+        "FirstOf(rules=(MaxFeatures(n=3), Plateau(patience=3, standard_errors=1.0), "
+        "Significance(level=0.01, patience=3), RelativeImprovement(tol=0.1, patience=1)))"
+    )
 
 
 COUNT = "must be an integer of at least 1."
+MISTAKES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: MaxFeatures(0), f"n=0 {COUNT}"),
+    (lambda: MaxFeatures(2.0), f"n=2.0 {COUNT}"),
+    (lambda: MaxColumns(True), f"n=True {COUNT}"),
+    (lambda: MaxFits(-1), f"n=-1 {COUNT}"),
+    (lambda: MaxTime(0), "seconds=0 must be a finite number, more than 0: leave the rule out for no limit."),
+    (lambda: RelativeImprovement(nan), "tol=nan must be a finite number, 0 or more: use 0 to stop when the loss no "),
+    (lambda: RelativeImprovement("0.1"), "tol='0.1' must be a finite number, 0 or more: use 0 to stop when the los"),
+    (lambda: RelativeImprovement(0.1, patience=0), f"patience=0 {COUNT}"),
+    (lambda: Plateau(patience=0), f"patience=0 {COUNT}"),
+    (lambda: Plateau(standard_errors=-1), "standard_errors=-1 must be a finite number, 0 or more: use 0 to keep the"),
+    (lambda: Significance(patience=0), f"patience=0 {COUNT}"),
+    (lambda: Significance(0), "level=0 must be a finite number, more than 0: use 0.01 for one wrong step in a hundre"),
+    (lambda: Significance(1), "level=1 must be a probability below 1: use 0.01."),
+    (lambda: FirstOf([]), "rules=[] must be a list of stop rules, such as [MaxFeatures(10)]."),
+    (lambda: FirstOf(MaxFeatures(3)), "rules=MaxFeatures(n=3) must be a list of stop rules, such as [MaxFeatures(10)]"),
+    (lambda: FirstOf([3]), "rules holds 3, which is no StopRule: use one like MaxFeatures(10)."),
+    (lambda: FirstOf([Plateau]), "rules holds <class 'ngp.greedy.stopping.Plateau'>, which is no StopRule: use one "),
+]
 
 
-@pytest.mark.parametrize(
-    ("rule", "parameters", "message"),
-    [
-        (MaxFeatures, {"n": 0}, f"n=0 {COUNT}"),
-        (MaxFeatures, {"n": 2.0}, f"n=2.0 {COUNT}"),
-        (MaxFeatures, {"n": True}, f"n=True {COUNT}"),
-        (MaxColumns, {"n": -1}, f"n=-1 {COUNT}"),
-        (
-            MaxTime,
-            {"seconds": True},
-            "seconds=True must be a finite number, more than 0: leave the rule out for no limit.",
-        ),
-        (MaxFits, {"n": 0}, f"n=0 {COUNT}"),
-        (RelativeImprovement, {"tol": 0.1, "patience": 0}, f"patience=0 {COUNT}"),
-        (Plateau, {"patience": 0}, f"patience=0 {COUNT}"),
-        (BeyondChance, {"patience": 0}, f"patience=0 {COUNT}"),
-        (
-            RelativeImprovement,
-            {"tol": -0.1},
-            "tol=-0.1 must be a finite number, 0 or more: use 0 to stop when the loss no longer falls.",
-        ),
-        (
-            RelativeImprovement,
-            {"tol": float("nan")},
-            "tol=nan must be a finite number, 0 or more: use 0 to stop when the loss no longer falls.",
-        ),
-        (
-            RelativeImprovement,
-            {"tol": "0.1"},
-            "tol='0.1' must be a finite number, 0 or more: use 0 to stop when the loss no longer falls.",
-        ),
-        (
-            Plateau,
-            {"standard_errors": -1},
-            "standard_errors=-1 must be a finite number, 0 or more: use 0 to keep the lowest loss itself.",
-        ),
-        (
-            MaxTime,
-            {"seconds": 0},
-            "seconds=0 must be a finite number, more than 0: leave the rule out for no limit.",
-        ),
-        (FirstOf, {"rules": []}, "rules=[] must be a list of stop rules, such as [MaxFeatures(10)]."),
-        (
-            FirstOf,
-            {"rules": MaxFeatures(3)},
-            "rules=MaxFeatures(n=3) must be a list of stop rules, such as [MaxFeatures(10)].",
-        ),
-        (FirstOf, {"rules": [3]}, "rules has 3, which is no stop rule: use one like MaxFeatures(10)."),
-        (
-            FirstOf,
-            {"rules": [Plateau]},
-            "rules has <class 'ngp.greedy.stopping.Plateau'>, which is no stop rule: use one like MaxFeatures(10).",
-        ),
-    ],
-)
-def test_parameter_errors(rule: Callable[..., Any], parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
-        rule(**parameters)
+@pytest.mark.parametrize(("make", "message"), MISTAKES, ids=[message[:20] for _, message in MISTAKES])
+def test_mistakes(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + re.escape(message)):
+        make()
 
 
-@given(st.lists(st.floats(-100, 100), min_size=2, max_size=10))
-def test_standard_error_of_equal_folds(losses: list[float]) -> None:
-    n = len(losses)
-    expected = np.std(losses, ddof=1) / np.sqrt(n)
-    assert standard_error(np.array(losses), np.full(n, 1 / n)) == pytest.approx(expected, abs=1e-9)
+# ---------------------------------------------------------------- a user's own rule
 
 
-@given(st.lists(st.floats(-100, 100), min_size=2, max_size=10), st.data())
-def test_standard_error_ignores_folds_of_no_weight(losses: list[float], data: st.DataObject) -> None:
-    n = len(losses)
-    weights = np.array(data.draw(st.lists(st.floats(0.1, 1), min_size=n, max_size=n)))
-    weights /= weights.sum()
-    with_empty = standard_error(np.array([*losses, 1e6]), np.array([*weights, 0.0]))
-    assert with_empty == pytest.approx(standard_error(np.array(losses), weights))
-    assert with_empty >= 0
+class Own(StopRule):
+    """A rule that says what a built-in one says, but isn't one."""
+
+    def __init__(self, like: StopRule) -> None:
+        self.like = like
+
+    least_gain = property(lambda self: self.like.least_gain)
+    level = property(lambda self: self.like.level)
+    max_features = property(lambda self: self.like.max_features)
+    max_columns = property(lambda self: self.like.max_columns)
+
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
+        return self.like.check(steps, exhausted)
+
+    def check_budget(self, steps: Sequence[Step]) -> Stop | None:
+        return self.like.check_budget(steps)
+
+    def n_unproven(self, steps: Sequence[Step]) -> int:
+        return self.like.n_unproven(steps)
 
 
-def test_standard_error_of_unequal_folds_is_about_right() -> None:
-    # Means of 40, 20, 20, 10 and 10 samples; their weighted mean has the standard deviation 1 / sqrt(100).
+BUILT_IN: dict[str, StopRule] = {
+    "number": MaxFeatures(3),
+    "columns": MaxColumns(3),
+    "gain": RelativeImprovement(0.05),
+    "plateau": Plateau(),
+    "p-values": Significance(0.3),
+    "fits": MaxFits(40),
+    "gain and fits": FirstOf([RelativeImprovement(0.02), MaxFits(60)]),
+}
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10_000), floating=st.booleans(), look_ahead=st.integers(1, 2))
+def test_a_rule_of_ones_own_counts_as_much_as_a_built_in_one(
+    name: str, seed: int, floating: bool, look_ahead: int
+) -> None:
+    rule, options = BUILT_IN[name], {"floating": floating, "look_ahead": look_ahead}
+    expected = run(make_fake(5, random_loss(seed)), rule, **options)
+    for own in (Own(rule), FirstOf([Own(rule), Own(StopRule())])):
+        found = run(make_fake(5, random_loss(seed)), own, **options)
+        assert seen(found.steps) == seen(expected.steps)
+        assert (found.reason, found.partial) == (expected.reason, expected.partial)
+
+
+@dataclass(frozen=True)
+class Says(StopRule):
+    """A rule that says one thing, beside when to stop."""
+
+    least_gain: float = 0.0
+    max_features: float = inf
+    level: float | None = None
+    most_steps: int = 99
+    unproven: int = 0
+    n: int = 99
+
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
+        return Stop("enough", len(steps) - 1) if len(steps) > self.n else None
+
+    def check_budget(self, steps: Sequence[Step]) -> Stop | None:
+        return Stop("spent", len(steps) - 1, partial=True) if len(steps) > self.most_steps else None
+
+    def n_unproven(self, steps: Sequence[Step]) -> int:
+        return min(self.unproven, len(steps) - 1)
+
+
+def test_its_least_gain_decides_what_floating_drops() -> None:
+    def loss(columns: frozenset[int]) -> float:
+        """Beside 1 and 2, column 0 still gains a little."""
+        parts = len(columns & {1, 2})
+        return 10.0 - max(6.0, 4.0 * parts) - 0.1 if 0 in columns else 10.0 - 4.0 * parts
+
+    def dropped(least_gain: float) -> list[int]:
+        path = run(make_fake(5, loss), Says(least_gain=least_gain, n=4), floating=True)
+        return [step.dropped for step in path.steps if step.action == "drop" and step.dropped is not None]
+
+    assert dropped(0.01) == []
+    assert dropped(0.2) == [0]
+
+
+def test_its_number_of_features_bounds_looking_ahead_and_exchanges() -> None:
+    path = run(make_fake(6, random_loss(0)), Says(max_features=2, n=2), look_ahead=3)
+    assert [step.n_ahead for step in path.steps[1:]] == [2, 1]
+    # One column is exchanged for four unless there may be no more than three.
+    for most, expected in [(inf, [1, 2, 3, 4]), (3, [0])]:
+        path = run(make_fake(9, decoy_loss), Says(least_gain=0.1, max_features=most, n=1), floating=True)
+        assert sorted(path.columns) == expected
+
+
+def test_its_level_is_the_reason_for_p_values() -> None:
+    weights = weights_loss([4, 2, 1e-4, 0])
+    plain, own = (run(make_fake(4, weights), Says(level=level, n=3)) for level in (None, 0.05))
+    assert np.isnan([step.p_value for step in plain.steps]).all()
+    assert [step.p_value <= 0.05 for step in own.steps] == [False, True, True, False]
+    assert np.isnan(own.steps[0].p_value)
+    assert len(own.kept) == 3  # what to do about it is for the rule to say
+
+
+def test_its_budget_ends_a_pursuit_and_its_unproven_steps_are_taken_back() -> None:
+    path = run(make_fake(5, weights_loss([5, 4, 3, 2, 1])), Says(most_steps=2))
+    assert (path.reason, path.partial, path.columns.tolist()) == ("spent", True, [0, 1])
+    for rule in (Says(unproven=1, n=3), Says(unproven=1, most_steps=3), Says(unproven=1)):
+        path = run(make_fake(4, weights_loss([5, 4, 3, 2])), rule)
+        assert path.columns.tolist() == [0, 1, 2][: len(path.steps) - 2]  # one less than were added
+    assert run(make_fake(9, decoy_loss), Says(most_steps=1, n=1), floating=True).columns.tolist() == [0]
+
+
+def test_a_selector_takes_it(tmp_path: FilePath) -> None:
     rng = np.random.default_rng(0)
-    sizes = np.array([40, 20, 20, 10, 10])
-    means = rng.standard_normal((4000, 5)) / np.sqrt(sizes)
-    squares = [standard_error(losses, sizes / 100) ** 2 for losses in means]
-    assert np.sqrt(np.mean(squares)) == pytest.approx(0.1, rel=0.06)
+    X = rng.normal(size=(60, 6))
+    quick: dict[str, Any] = {"predictor": SSFN(n_units=10, n_draws=1), "random_state": 0}
+    selector = NeuralGreedyPursuit(stop=Says(max_features=2, n=2), **quick)
+    assert selector.estimate(X, X[:, 0]).n_fits == 6 + 5
+    assert (selector.fit(X, X[:, 0]).stop_reason_, len(selector.order_)) == ("enough", 2)
+    # With its attributes, but without a repr of its own, a checkpoint knows it.
+    file = tmp_path / "run.npz"
+    NeuralGreedyPursuit(stop=Own(MaxFeatures(2)), checkpoint=file, **quick).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="is the checkpoint of another run"):
+        NeuralGreedyPursuit(stop=Own(MaxFeatures(3)), checkpoint=file, **quick).fit(X, X[:, 0])

@@ -6,7 +6,6 @@ import copy
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -114,7 +113,7 @@ def test_tiny_differences_count_too() -> None:  # shap takes the slope for diffe
 @pytest.mark.parametrize(
     "layer",
     [
-        nn.Conv2d(2, 4, 3, stride=2, padding=1),
+        nn.Conv2d(2, 4, 3, padding="same", padding_mode="circular"),
         nn.Conv2d(2, 4, (3, 2), stride=(1, 3), padding=(2, 0), dilation=(2, 1), groups=2, bias=False),
         nn.MaxPool2d((2, 3)),
         nn.MaxPool2d(2, padding=1),
@@ -166,26 +165,14 @@ def test_linear_network() -> None:
     torch.testing.assert_close(attributions(network, inputs, baselines), expected)
 
 
-@pytest.mark.parametrize("name", ["paper in colours", "2"])
-@pytest.mark.parametrize("most_numbers", [1, 20_000, 60_000])
-def test_chunks_change_nothing(name: str, most_numbers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    network, shape = network_and_shape(name)
+@pytest.mark.parametrize("most_pairs", [1, 3, 10])
+def test_chunks_change_nothing(most_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, shape = network_and_shape("paper in colours")
     network.double()
     inputs, baselines = torch.randn(9, *shape).double(), torch.randn(4, *shape).double()
     whole = attributions(network, inputs, baselines)
-    sizes = []
-    contributions = deeplift._contributions
-
-    def watched(layers: Any, x: Tensor, base: Tensor) -> Tensor:
-        sizes.append(len(x) * len(base))
-        return contributions(layers, x, base)
-
-    monkeypatch.setattr(deeplift, "MOST_NUMBERS", most_numbers)
-    monkeypatch.setattr(deeplift, "_contributions", watched)
-    widest = 32 * 11 * 8 if name != "2" else 4 * 30
+    monkeypatch.setattr(deeplift, "MOST_PAIRS", most_pairs)
     torch.testing.assert_close(attributions(network, inputs, baselines), whole, rtol=0, atol=1e-13)
-    assert sum(sizes) == 36
-    assert max(sizes) <= max(1, most_numbers // widest)
 
 
 def test_leaves_the_network_and_torch_alone() -> None:
@@ -226,9 +213,6 @@ def test_works_in_the_precision_of_the_network() -> None:
     [
         nn.Tanh(),
         nn.BatchNorm1d(4),
-        nn.Conv2d(1, 1, 3, padding="same"),
-        nn.Conv2d(1, 1, 3, padding=1, padding_mode="circular"),
-        nn.MaxPool2d(2, return_indices=True),
         nn.ModuleList([nn.Linear(4, 4)]),
     ],
     ids=lambda layer: type(layer).__name__,

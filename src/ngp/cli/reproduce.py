@@ -66,7 +66,7 @@ def _reproduce_one(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -
     from rich.console import Console
     from rich.progress import Progress, TimeElapsedColumn
 
-    from ngp.datasets.locate import WrongData
+    from ngp.datasets.loaders import WrongData
     from ngp.paper import experiment as paper
 
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())

@@ -154,7 +154,10 @@ def _described_plain(value: Any) -> str:
     held = [value, getattr(value, "__func__", None), getattr(value, "func", None)]  # itself, or of a method, a partial
     held += getattr(value, "__dict__", {}).values()  # of a scorer, a class
     functions = [each for each in held if isinstance(each, FunctionType) and "<" in each.__qualname__]
-    return " ".join([words.described(value), *map(_digest, functions)])
+    says_nothing = " object at 0x" in repr(value)  # such as a user's own stop rule
+    attributes = sorted(getattr(value, "__dict__", {}).items()) if says_nothing else []
+    told = [f"{name}={described(each)}" for name, each in attributes]
+    return " ".join([words.described(value), *told, *map(_digest, functions)])
 
 
 def _digest(function: FunctionType) -> str:

@@ -95,9 +95,8 @@ class Pursuit:
         steps = self.standing
         exhausted = len(Candidates.beside(self.search.problem, columns_of(chosen(steps))).names) == 0
         stop = self.rule.check(steps, exhausted=exhausted)
-        if stop is None and exhausted:
-            return Stop(NO_CANDIDATE_LEFT, len(steps) - 1)
-        stop = stop or self.rule.check_budget(self.steps)
+        if stop is None:
+            stop = Stop(NO_CANDIDATE_LEFT, len(steps) - 1) if exhausted else self.rule.check_budget(self.steps)
         # No later step can prove the last ones any more, whatever it is that stops.
         return stop and replace(stop, keep=min(stop.keep, len(steps) - 1 - self.rule.n_unproven(steps)))
 

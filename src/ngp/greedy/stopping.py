@@ -98,7 +98,7 @@ class StopRule:
             All steps so far that weren't taken back; ``steps[0]`` is the start.
         exhausted : bool
             True when no candidate is left. The path ends then in any case; a rule may still take additions
-            back, and None means that all are kept.
+            back, and None means that all are kept, but for those that are unproven.
 
         Returns
         -------

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.lapack import dpocon
 
 from ngp._types import AnyArray, FloatArray
@@ -160,7 +160,7 @@ def _within(norm_bound: float | None, change: FloatArray | None, centre: FloatAr
 
 def _eigenvectors(gram: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues that are more than rounding errors, and their eigenvectors."""
-    values, vectors = eigh(gram, check_finite=False)
+    values, vectors = np.linalg.eigh(gram)  # unlike SciPy's, it lets other threads run
     kept = values > 10 * size * _EPS * max(values[-1], 0.0)
     return values[kept], vectors[:, kept]
 

@@ -304,10 +304,6 @@ class NetworkScorer(Scorer):
         """What the networks of S + g see."""
 
     @abstractmethod
-    def adapt(self, network: StackedNetwork, sizes: IntArray, start: list[Tensor] | None) -> None:
-        """Make the initial weights fit candidates of several sizes, or those of a warm start."""
-
-    @abstractmethod
     def numbers(self, n_columns: int) -> int:
         """About how many numbers the layers of one network hold while it is trained with a batch."""
 
@@ -417,8 +413,17 @@ class NetworkScorer(Scorer):
         sizes = np.repeat([n_selected + len(new) for new in candidates], run.plan[0].shape[1])
         module, seed = self.module(int(sizes.max()), n_selected, run.draw), self.number(n_selected, run.draw)
         network = StackedNetwork(module, len(sizes), device=self.device, dtype=dtype, seed=seed)
-        self.adapt(network, sizes, run.start)
+        with torch.no_grad():
+            if run.start is None:
+                self.adapt(network, sizes)
+            for own, given in zip(network.parameters, run.start or (), strict=run.start is not None):
+                copies = given.repeat(len(own) // len(given), *[1] * (own.ndim - 1))
+                own.zero_()
+                own[..., : copies.shape[-1]] = copies  # new columns of the first layer of an MLP stay at zero
         return network
+
+    def adapt(self, network: StackedNetwork, sizes: IntArray) -> None:
+        """Make the initial weights fit candidates of several sizes."""
 
     def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
@@ -556,19 +561,9 @@ class MLPScorer(NetworkScorer):
         first, later = min(1, 10 / n_inputs), min(1, 50 / self.config.n_units)
         return [self.config.learning_rate * rate for rate in [first] * 2 + [later] * (n_parameters - 2)]
 
-    def adapt(self, network: StackedNetwork, sizes: IntArray, start: list[Tensor] | None) -> None:
-        """Scale the first layer by the number of columns that a copy sees, or begin with a warm start."""
-        import torch
-
-        with torch.no_grad():
-            if start is None:
-                factors = self.tensor(np.sqrt(sizes.max() / np.maximum(sizes, 1)))
-                network.parameters[0].mul_(factors[:, None, None])
-                return
-            for own, given in zip(network.parameters, start, strict=True):
-                copies = given.repeat(len(own) // len(given), *[1] * (own.ndim - 1))
-                own.zero_()
-                own[..., : copies.shape[-1]] = copies  # new columns of the first layer stay at zero
+    def adapt(self, network: StackedNetwork, sizes: IntArray) -> None:
+        """Scale the first layer by the number of columns that a copy sees."""
+        network.parameters[0].mul_(self.tensor(np.sqrt(sizes.max() / np.maximum(sizes, 1)))[:, None, None])
 
     def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
@@ -583,26 +578,25 @@ class MLPScorer(NetworkScorer):
                     return self._estimates_gpu(run, candidates, rows)
         return super().estimates(run, candidates, rows)
 
+    def _settings(self, run: Run) -> dict[str, Any]:
+        rates = self.rates(len(run.selected), 4)[1:3]
+        return {"rates": rates, "weight_decay": self.config.weight_decay, "loss": self.problem.loss}
+
     def _estimates_cpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """By the compiled kernel, one network at a time."""
         import torch
 
-        targets = np.ascontiguousarray(self.targets.values.numpy())
-        train = partial(
-            train_perceptron,
-            n_units=self.config.n_units,
-            rates=self.rates(len(run.selected), 4)[1:3],
-            weight_decay=self.config.weight_decay,
-            loss=self.targets.loss,
-        )
-        starts = {size: self._packed_starts(run, size) for size in {len(new) for new in candidates}}
+        dtype, n_splits, known = self.config.dtype, len(rows), self._scaled(run.selected)
+        targets, train = self.targets.values.numpy(), partial(train_perceptron, n_units=self.config.n_units)
+        layers = [p.detach().numpy() for p in self.untrained(run, candidates).parameters]
         plans = list(zip(*(np.ascontiguousarray(each.swapaxes(0, 1)) for each in run.plan), strict=True))
-        known = self._scaled(run.selected)
-        outputs = np.empty((len(candidates), *rows.shape, targets.shape[1]), self.config.dtype)
-        for own, new in zip(outputs, candidates, strict=True):
-            inputs = np.ascontiguousarray(np.concatenate([known, self._scaled(new)]).T, self.config.dtype)
-            for f, start in enumerate(starts[len(new)]):
-                own[f] = train(inputs, targets, start, plans[f], rows[f])
+        outputs = np.empty((len(candidates), *rows.shape, targets.shape[1]), dtype)
+        for c, new in enumerate(candidates):
+            inputs = np.ascontiguousarray(np.concatenate([known, self._scaled(new)]).T, dtype)
+            for f in range(n_splits):
+                weights, *others = (layer[c * n_splits + f] for layer in layers)
+                start = pack_parameters([weights[:, : inputs.shape[1]], *others], dtype)
+                outputs[c, f] = train(inputs, targets, start, plans[f], rows[f], **self._settings(run))
         return self.targets.coded(torch.from_numpy(outputs)).double().numpy()
 
     def _estimates_gpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
@@ -611,28 +605,11 @@ class MLPScorer(NetworkScorer):
 
         from ngp.kernels.perceptron_gpu import train_perceptrons
 
-        everything = torch.arange(self.problem.n_samples, device=self.device)
-        outputs = train_perceptrons(
-            self.inputs(run.selected, candidates)(everything[None])[:, 0],
-            self.targets.values,
-            [p.detach() for p in self.untrained(run, candidates).parameters],
-            run.plan,
-            rows,
-            rates=self.rates(len(run.selected), 4)[1:3],
-            weight_decay=self.config.weight_decay,
-            loss=self.targets.loss,
-        )
+        every = torch.arange(self.problem.n_samples, device=self.device)
+        inputs = self.inputs(run.selected, candidates)(every[None])[:, 0]
+        layers = [p.detach() for p in self.untrained(run, candidates).parameters]
+        outputs = train_perceptrons(inputs, self.targets.values, layers, run.plan, rows, **self._settings(run))
         return self.targets.coded(outputs).cpu().double().numpy()
-
-    def _packed_starts(self, run: Run, n_new: int) -> list[AnyArray]:
-        """Initial parameters of a network in each split, for the compiled kernel."""
-        n_splits = run.plan[0].shape[1]
-        if run.start is None:
-            module = self.module(len(run.selected) + n_new, len(run.selected), run.draw)
-            return [pack_parameters([p.detach().numpy() for p in module.parameters()], self.config.dtype)] * n_splits
-        weights, *others = (p.numpy() for p in run.start)
-        wider = np.pad(weights, ((0, 0), (0, 0), (0, n_new)))
-        return [pack_parameters(layers, self.config.dtype) for layers in zip(wider, *others, strict=True)]
 
     def numbers(self, n_columns: int) -> int:
         """About how many numbers the layers of one network hold while it is trained with a batch."""
@@ -727,9 +704,8 @@ class CNNScorer(NetworkScorer):
     @cached_property
     def images(self) -> Tensor:
         """All images on the device."""
-        return self.tensor(
-            np.asarray(self.problem.array, dtype=self.config.dtype) / np.asarray(self.scale, dtype=self.config.dtype)
-        )
+        dtype = np.dtype(self.config.dtype)
+        return self.tensor(np.asarray(self.problem.array, dtype=dtype) / dtype.type(self.scale))
 
     def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
         """What the networks of S + g see."""
@@ -752,14 +728,6 @@ class CNNScorer(NetworkScorer):
         seen = np.zeros(self.problem.n_columns, dtype=bool)
         seen[selected] = True
         return SeenPixels(seen, self.scale, self.shape)
-
-    def adapt(self, network: StackedNetwork, sizes: IntArray, start: list[Tensor] | None) -> None:
-        """Begin with a warm start, where there is one."""
-        import torch
-
-        with torch.no_grad():
-            for own, given in zip(network.parameters, start or (), strict=start is not None):
-                own.copy_(given.repeat(len(own) // len(given), *[1] * (own.ndim - 1)))
 
 
 @dataclass(frozen=True)
