@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,7 @@ def chosen_columns(
 ) -> list[str]:
     """The columns that an option names."""
     columns = [table.column(name, option) for name in names]
-    if twice := sorted({name for name in columns if columns.count(name) > 1}):
+    if twice := sorted(name for name, times in Counter(columns).items() if times > 1):
         raise Refusal(f"{option} names {quoted(twice)} twice: name each column once.")
     if allowed is not None and (wrong := [name for name in columns if name not in allowed]):
         raise Refusal(f"{option} {quoted(wrong)} is a target or left out with --drop: take another column.")
