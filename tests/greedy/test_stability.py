@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ngp.greedy.rule_parts import with_what_is_left
 from pursuit_cases import WithinBudget, make_fake, random_loss, run
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -17,7 +18,6 @@ from ngp import NeuralGreedyPursuit
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.greedy.path import Path
-from ngp.greedy.rule_parts import with_what_is_left
 from ngp.greedy.stability import Stability, half_problem, halves, selections_on_halves
 from ngp.greedy.stopping import FirstOf, MaxFeatures, MaxFits, MaxTime, StopRule
 from ngp.predictors import SSFN, ColumnSets, Kernel

@@ -22,7 +22,7 @@ from ngp.kernels.devices import resolve_device
 from ngp.kernels.kernel_ridge import KernelName, KernelTask, kernel_matrix, score_chunk, train_kernel
 from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
-from ngp.predictors.recipe import Recipe
+from ngp.predictors.remote import RemoteScorer
 
 __all__ = ["Kernel"]
 
@@ -158,9 +158,9 @@ class KernelScorer(Scorer):
     algebra: Algebra
 
     @cached_property
-    def recipe(self) -> Recipe[KernelScorer]:
+    def remote(self) -> RemoteScorer[KernelScorer]:
         """What other processes make the scorer of."""
-        return Recipe.of(self)
+        return RemoteScorer.of(self)
 
     @cached_property
     def parts(self) -> tuple[_Part, ...]:
@@ -214,7 +214,7 @@ class KernelScorer(Scorer):
             for part, own in zip(self.parts, landmarks, strict=True)
         ]
         step = _Step(tasks)
-        shared = self.problem, self.recipe, step
+        shared = self.problem, self.remote, step
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         chunks = [candidates[start : start + length] for start in starts]
@@ -311,7 +311,7 @@ class KernelScorer(Scorer):
         plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
         ridges = [config.ridge * factor for factor in (1.0, 0.001, 0.01, 0.1, 10.0)]
         sizes = [(gamma * factor, ridge) for factor, ridge in product(gammas, ridges)]
-        shared = self.problem, plain.recipe
+        shared = self.problem, plain.remote
         losses = run_tasks(_selection_loss, [(selected, *size) for size in sizes], self.n_jobs, shared=shared)
         return plain.with_size(*sizes[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))])
 
@@ -327,9 +327,11 @@ class _Step:
     tasks: list[KernelTask]
 
 
-def _chunk_losses(problem: Problem, recipe: Recipe[KernelScorer], step: _Step, candidates: IntArray) -> FloatArray:
+def _chunk_losses(
+    problem: Problem, remote: RemoteScorer[KernelScorer], step: _Step, candidates: IntArray
+) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    scorer = recipe.make(problem)
+    scorer = remote.make(problem)
     mean, scale = problem.target_scales
 
     def predictions() -> Iterator[AnyArray]:
@@ -343,10 +345,10 @@ def _chunk_losses(problem: Problem, recipe: Recipe[KernelScorer], step: _Step, c
 
 
 def _selection_loss(
-    problem: Problem, recipe: Recipe[KernelScorer], selected: IntArray, gamma: float, ridge: float
+    problem: Problem, remote: RemoteScorer[KernelScorer], selected: IntArray, gamma: float, ridge: float
 ) -> float:
     """Validation loss of a selection, with a kernel as wide as the final predictor's."""
-    scorer = recipe.make(problem).with_size(gamma, ridge)
+    scorer = remote.make(problem).with_size(gamma, ridge)
     return float(scorer.add_losses(selected[:0], ColumnSets.of([selected])).means[0])
 
 

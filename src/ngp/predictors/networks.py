@@ -27,7 +27,7 @@ from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
 from ngp.kernels.perceptron import is_compiled, pack_parameters, train_perceptron
 from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
-from ngp.predictors.recipe import Recipe
+from ngp.predictors.remote import RemoteScorer
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -312,9 +312,9 @@ class NetworkScorer(Scorer):
         """Make the picklable function from X to the inputs of the final network."""
 
     @cached_property
-    def recipe(self) -> Recipe[NetworkScorer]:
+    def remote(self) -> RemoteScorer[NetworkScorer]:
         """What other processes make the scorer of."""
-        return Recipe.of(self)
+        return RemoteScorer.of(self)
 
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
@@ -342,7 +342,7 @@ class NetworkScorer(Scorer):
         selected = np.asarray(selected, dtype=np.intp)
         with one_torch_thread():
             step = _Step.of(self, selected, self.config.epochs, warm=self.config.warm_start)
-            shared = self.problem, self.recipe, step
+            shared = self.problem, self.remote, step
             order = np.argsort(candidates.sizes, kind="stable")  # so that candidates of one size are together
             length = self._chunk_length(len(candidates), len(selected) + int(candidates.sizes.max()))
             chunks = [order[i : i + length] for i in range(0, len(order), length)]
@@ -465,7 +465,7 @@ class NetworkScorer(Scorer):
         losses = []
         for factor in (1, 3):
             step = _Step.of(self, selected, config.epochs * factor, warm=False)
-            parts = _step_losses(self.problem, self.recipe, step, [selected[:0]])[0]
+            parts = _step_losses(self.problem, self.remote, step, [selected[:0]])[0]
             loss = float(parts @ self.problem.part_weights)
             losses.append((loss if isfinite(loss) else inf, factor))
         return int(config.epochs * min(losses)[1])
@@ -492,10 +492,10 @@ class _Step:
 
 
 def _step_losses(
-    problem: Problem, recipe: Recipe[NetworkScorer], step: _Step, candidates: list[IntArray]
+    problem: Problem, remote: RemoteScorer[NetworkScorer], step: _Step, candidates: list[IntArray]
 ) -> FloatArray:
     """Losses of a few candidates in all parts of the validation; draws are averaged."""
-    scorer, rounds = recipe.make(problem), problem.rounds
+    scorer, rounds = remote.make(problem), problem.rounds
     predictions = [np.zeros((len(candidates), len(round_.rows), problem.n_outputs)) for round_ in rounds]
     mean, scale = scorer.target_scales
     with one_torch_thread():

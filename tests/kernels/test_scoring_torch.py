@@ -10,7 +10,7 @@ import torch
 from layer_cases import CASES, SAMPLE, Case, draw, losses, segment_bounds, tolerance, twin_losses
 from layer_stacks import make_stack
 
-from ngp.kernels.regressions import FoldRegressions, training_sums
+from ngp.kernels.scoring_torch import FoldRegressions, training_sums
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)] if torch.cuda.is_available() else ["cpu"]
 

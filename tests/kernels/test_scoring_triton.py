@@ -12,9 +12,9 @@ from layer_stacks import make_stack
 
 pytest.importorskip("triton", reason="triton isn't installed")
 
-from ngp.kernels import scoring_fused
-from ngp.kernels.scoring_fused import FusedStack, fits
-from ngp.kernels.scoring_gpu import LayerStack
+from ngp.kernels import scoring_triton
+from ngp.kernels.scoring_torch import LayerStack
+from ngp.kernels.scoring_triton import FusedStack, fits
 
 # Without a CUDA device, conftest.py has Triton interpret its kernels: slowly, so that not all cases are tried.
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -73,10 +73,10 @@ def test_the_selection_alone_comes_last(name: str) -> None:
 def test_pieces_of_the_samples_never_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stack, columns = fused(FITTING[name])
     whole = stack.predictions(columns)
-    monkeypatch.setattr(scoring_fused, "PIECE_ROWS", 11)
-    scoring_fused._layout.cache_clear()
+    monkeypatch.setattr(scoring_triton, "PIECE_ROWS", 11)
+    scoring_triton._layout.cache_clear()
     cut = fused(FITTING[name])[0].predictions(columns)
-    scoring_fused._layout.cache_clear()
+    scoring_triton._layout.cache_clear()
     torch.testing.assert_close(cut, whole, rtol=1e-4, atol=1e-4)
 
 
