@@ -7,9 +7,11 @@ its kernels where there is no GPU to compile them for.
 import os
 from importlib.util import find_spec
 
+import pytest
+
 from ngp.kernels.devices import has_nvidia_driver
 
-NEEDS_TORCH = ["regressions", "scoring_gpu", "stacks", "training", "convolutional", "deeplift"]
+NEEDS_TORCH = ["regressions", "scoring_gpu", "networks", "deeplift"]
 NEEDS_TRITON = ["perceptron_gpu", "layer_kernels", "scoring_fused"]
 DRAWS = ["candidates_plot", "comparison_plot", "fit_plot", "pixels_plot", "plots", "ranking_plot", "roar_plot"]
 
@@ -27,3 +29,10 @@ collect_ignore = [
 os.environ.setdefault("MPLBACKEND", "agg")  # examples draw, and nobody looks
 if not has_nvidia_driver():
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.fixture(autouse=True)
+def examples_write_elsewhere(request, tmp_path_factory, monkeypatch):  # type: ignore[no-untyped-def]
+    """Examples in docstrings may write files; they aren't to be left in the repository."""
+    if isinstance(request.node, pytest.DoctestItem):
+        monkeypatch.chdir(tmp_path_factory.mktemp("example"))

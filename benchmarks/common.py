@@ -26,7 +26,7 @@ def machine_facts() -> dict[str, Any]:
     facts = {
         "cpu": _cpu_name(),
         "cores": joblib.cpu_count(),
-        "instruction_set": _kernels.use("")[0],
+        "instruction_set": _kernels.use("")[0] if _kernels else "numpy",
         "blas": sorted({f"{pool['internal_api']} {pool['version']}" for pool in threadpool_info()}),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),

@@ -21,10 +21,10 @@ from ngp._types import FloatArray, IntArray
 from ngp.data.groups import image_windows, make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.datasets import make_artificial
-from ngp.kernels.convolutional import paper_network
 from ngp.kernels.devices import resolve_device
 from ngp.predictors import CNN, MLP, Kernel
 from ngp.predictors.base import ColumnSets
+from ngp.predictors.networks import convolutional
 
 BATCH = 32
 SELECTED = {"mlp": 4, "kernel": 4, "cnn": 1}  # features that are in before the step
@@ -107,7 +107,9 @@ def cnn_loop(problem: Problem, n: int, epochs: int, device: str, fused: bool) ->
         images = (problem.X * mask).reshape(-1, 1, 28, 28)
         rows = problem.rounds[0].training(0)
         settings = {"epochs": epochs, "device": device, "fused": fused, "classes": True}
-        plain_training(paper_network((1, 28, 28), problem.n_outputs), images, problem.targets, rows, **settings)
+        plain_training(
+            convolutional("paper", (1, 28, 28), problem.n_outputs), images, problem.targets, rows, **settings
+        )
 
 
 def kernel_loop(problem: Problem, n: int) -> None:

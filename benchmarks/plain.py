@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.predictors.ssfn_scorer import SSFNScorer
+from ngp.predictors.ssfn import SSFNScorer
 
 
 class PlainSSFN:
@@ -62,7 +62,7 @@ class PlainLoop:
         self.splits = [(round_.training(f), round_.validation(f)) for f in range(round_.n_folds)]
 
     def losses(self, selected: IntArray, candidates: IntArray) -> FloatArray:
-        layer = self.scorer.layer((0, len(selected), 0), len(selected) + 1, self.scorer.config.n_units)
+        layer = self.scorer.layer(0, len(selected), len(selected) + 1, self.scorer.config.n_units)
         weights, bias = (part.astype(self.X.dtype) for part in layer)
         penalties = self.scorer.penalties(len(selected))
         network = PlainSSFN(penalties.ridge, penalties.linear_ridge)

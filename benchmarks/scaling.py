@@ -18,10 +18,9 @@ from benchmarks.common import machine_facts, matmul_gflops, print_facts, save_js
 from benchmarks.cost_model import CostModel, Size
 from ngp.data.groups import make_groups
 from ngp.data.problem import make_problem
-from ngp.predictors import ssfn_gpu
+from ngp.predictors import ssfn
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.ssfn import SSFN
-from ngp.predictors.ssfn_scorer import SSFNScorer
+from ngp.predictors.ssfn import SSFN, SSFNScorer
 
 Curves = dict[str, list[Size]]
 
@@ -143,7 +142,7 @@ def run(plan: Plan, device: str) -> dict[str, Any]:
 
 def streamed_step(size: Size, device: str, repetitions: int) -> float:
     """Seconds of a step whose columns a GPU isn't allowed to keep from step to step."""
-    with patch.object(ssfn_gpu, "COLUMNS_SHARE", 0.0):
+    with patch.object(ssfn, "COLUMNS_SHARE", 0.0):
         return min(side_by_side({"": Step(size, device)}, repetitions)[""])
 
 

@@ -29,8 +29,7 @@ from ngp.data.groups import make_groups
 from ngp.data.problem import make_problem
 from ngp.datasets import make_artificial
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.ssfn import SSFN
-from ngp.predictors.ssfn_scorer import SSFNScorer
+from ngp.predictors.ssfn import SSFN, SSFNScorer
 
 N_UNITS = 100
 N_FOLDS = 5

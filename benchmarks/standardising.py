@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
-from ngp.kernels.layers import Network, Penalties, draw_biases, draw_weights
+from ngp.kernels.layers import draw_biases, draw_weights, train_networks
 from ngp.paper.rules import TOL
 from ngp.predictors import SSFN
 
@@ -24,7 +24,7 @@ N_REPEATS = 5
 def validation_loss(X: Array, y: Array, in_folds: bool) -> float:
     """Mean squared error over repeated folds; all random layers are the same for both ways."""
     config, n = SSFN(), X.shape[1]
-    penalties = Penalties(config.ridge, config.linear_ridge * n, None, True, False)
+    ridges = {"linear_ridge": config.linear_ridge * n, "ridges": [config.ridge]}
     layers = [
         (draw_weights(0, (draw, 0, 0), n, config.n_units) / np.sqrt(n), draw_biases(0, (draw, 0, 0), config.n_units))
         for draw in range(config.n_draws)
@@ -36,7 +36,8 @@ def validation_loss(X: Array, y: Array, in_folds: bool) -> float:
             Z = np.clip((X - rows.mean(axis=0)) / rows.std(axis=0), -4, 4)
             mean, deviation = y[train].mean(), y[train].std()
             targets, weights = (y[train, None] - mean) / deviation, np.ones(len(train))
-            networks = [Network.train(Z[train], targets, weights, *layer, penalties) for layer in layers]
+            data = [(Z[train], targets, weights)]
+            (networks,) = train_networks(lambda data=data: data, layers, **ridges, intercept=True)
             outputs = np.mean([network.predict(Z[test]) for network in networks], axis=0)[:, 0]
             errors.append(np.mean((outputs * deviation + mean - y[test]) ** 2))
     return float(np.mean(errors))

@@ -49,7 +49,7 @@ def run(design: str, seed: int) -> dict[str, Any]:
     return {
         "seed": seed,
         "order": selector.order_.tolist(),
-        "chances": [step.chance for step in steps],
+        "p_values": [step.p_value for step in steps],
         "fpsr": false_positive_rate(selector.order_, truth),
         "fnsr": false_negative_rate(selector.order_, truth) if truth else 0.0,
         "times_a_plain_run": sum(step.n_fits for step in steps) / plain,

@@ -23,9 +23,8 @@ from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.scoring_gpu import LayerStack
 from ngp.predictors import MLP, SSFN, ColumnSets
-from ngp.predictors.mlp import MLPScorer
-from ngp.predictors.networks import NetworkScorer
-from ngp.predictors.ssfn_gpu import SSFNGpuScorer
+from ngp.predictors.networks import MLPScorer, NetworkScorer
+from ngp.predictors.ssfn import SSFNGpuScorer
 
 N_SELECTED = 10
 # Each path runs for about so many seconds at a size, and at least twice after its warm-up.
@@ -91,7 +90,7 @@ def step_of(size: Size, problem: Problem, device: str, methods: dict[str, Any]) 
         owner: type = MLPScorer
         scorer: Any = MLPScorer(size.predictor, problem, seed, 1, device)
     else:
-        owner, scorer = SSFNGpuScorer, SSFNGpuScorer(size.predictor, problem, seed, 1, np.dtype("float32"), device)
+        owner, scorer = SSFNGpuScorer, SSFNGpuScorer(size.predictor, problem, seed, 1, device)
     selected = np.arange(N_SELECTED)
     candidates = ColumnSets.singles(np.arange(N_SELECTED, size.columns)).with_empty()
 

@@ -69,7 +69,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": {"**": ["page-toc"]}
+    "secondary_sidebar_items": {"**": ["page-toc"]},
 }
 html_show_sphinx = False
 project_copyright = author

@@ -16,7 +16,7 @@ X, y, truth = make_artificial(300, 40, random_state=0)
 
 # %%
 # Names are those of ``ngp.baselines.registry``; ``"all"`` selects nothing, for reference. A
-# configured selector has a label. None of them is told that five columns matter.
+# configured selector has a label. None of them knows that five columns are relevant.
 
 methods = {
     "NGP, tol=0.09": ngp.NeuralGreedyPursuit(tol=0.09, random_state=0),
@@ -29,7 +29,7 @@ table = ngp.compare(X, y, methods, cv=3, downstream=["ridge", "ssfn"], random_st
 print(table[["n_selected", "ridge", "ssfn", "agreement"]].round(2).to_string())
 
 # %%
-# Beside the scores: how many columns were selected, how long that took, and how far the folds
+# Beside the scores: how many columns were selected, how long that took, and how well the folds
 # agree.
 
 plot_comparison(table)

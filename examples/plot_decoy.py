@@ -1,10 +1,10 @@
 """
-A wrong first pick is taken back
-================================
+A wrong first pick is undone
+============================
 
-A decoy is the sum of four columns, with noise. By itself it says more than any of them, so it
-is selected first. Once the four are in, it has nothing to add. With ``floating=True`` it is
-given away again.
+A decoy is the sum of four columns, plus noise. It is more informative than each of them, so it
+is selected first. Once all four are selected, it is redundant. With ``floating=True`` it is
+removed again.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ X.insert(4, "decoy", total + rng.normal(size=400))
 y = total + 0.5 * rng.normal(size=400)
 
 # %%
-# Four columns are asked for. The plain pursuit has no room left for the fourth.
+# We ask for four columns. Plain selection has no room left for the fourth relevant one.
 
 plain = NeuralGreedyPursuit(n_features_to_select=4, random_state=0).fit(X, y)
 floating = NeuralGreedyPursuit(n_features_to_select=4, floating=True, random_state=0).fit(X, y)

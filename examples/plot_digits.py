@@ -33,8 +33,8 @@ selector.fit(X_train, y_train)
 ranked = varied[selector.order_]
 
 # %%
-# The selection is of use to other methods, too. Nearest neighbours get the first so many
-# pixels, or random ones.
+# The selection is useful to other methods, too. Nearest neighbours get the first k selected
+# pixels, or k random ones.
 
 
 def accuracy(pixels):

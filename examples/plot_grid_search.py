@@ -2,9 +2,9 @@
 A pipeline, and a search for the number of columns
 ==================================================
 
-The selector is a scikit-learn transformer. In a pipeline it hands its columns to a classifier,
+The selector is a scikit-learn transformer. In a pipeline it passes its columns to a classifier,
 and a search can try several numbers of columns. Each fold selects on its own training rows, so
-that the rows that judge have no say in the selection.
+the selection never sees the validation rows.
 """
 
 import matplotlib.pyplot as plt

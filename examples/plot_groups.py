@@ -2,9 +2,9 @@
 One-hot columns that enter as a whole
 =====================================
 
-A category becomes several columns of 0 and 1. One of them says little, and to select half of a
-category makes little sense. So they are one candidate: a category column of a data frame by
-itself, columns that were coded before by ``groups``.
+A category becomes several columns of 0 and 1. Selecting half of a category makes little
+sense, so they are one candidate: automatically for a category column of a data frame, by
+``groups`` for columns that are already encoded.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 The knee: where to stop
 =======================
 
-Five of 30 columns matter. The validation loss falls steeply as they come in; then it hardly
-moves. Where the path bends is where one would like to stop, and each rule to stop has its own
-idea of where that is.
+Five of 30 columns are relevant. The validation loss falls steeply as they are selected, then it
+hardly changes. One would like to stop where the path bends; this example compares where several
+rules do.
 """
 
 import matplotlib.pyplot as plt
@@ -27,9 +27,8 @@ path = fits[-1].path_
 new_loss = [((fit.predict(X_new) - y_new) ** 2).mean() for fit in fits]
 
 # %%
-# Then the rules. ``stop="auto"`` compares each gain with what the best of so many useless
-# columns gains by chance, which takes several times as long; ``tol`` asks for a share of what
-# is left.
+# Then the rules. ``stop="auto"`` tests whether a gain is larger than chance would explain,
+# which takes several times as long; ``tol`` requires a relative improvement.
 
 rules = {
     'stop="auto"': {"stop": "auto"},
@@ -44,9 +43,8 @@ for name, rule in rules.items():
     print(f"{name:11} {len(selector.order_)} columns: {selector.stop_reason_}")
 
 # %%
-# A rule that asks for much stops before the knee, one that asks for little goes beyond it. The
-# validation loss of what was selected is optimistic, since it was selected by it; so new rows
-# should have the last word.
+# A strict rule stops before the knee, a lenient one goes beyond it. The validation loss of the
+# selected columns is optimistic, because they were chosen to minimise it: judge by new rows.
 
 figure, ax = plt.subplots(figsize=(8, 4.4))
 sizes = [step.n_selected for step in path]

@@ -3,7 +3,8 @@ Columns for your own model
 ==========================
 
 Any scikit-learn regressor or classifier can take the place of the network. Columns are then
-selected for what they bring to this model. A model that can't use a column doesn't select it.
+selected for what they contribute to this model. A model that can't use a column doesn't select
+it.
 """
 
 import matplotlib.pyplot as plt

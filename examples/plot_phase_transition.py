@@ -46,8 +46,9 @@ for i, n_rows in enumerate(ROWS):
             n_false[method][i, run] = len(found - set(truth))
 
 # %%
-# To find all inputs is half of it. A method that takes many columns finds them sooner, and
-# noise with them: the right half of the picture has the columns of noise that were selected.
+# Finding all inputs is only half of it. A method that selects many columns finds them sooner,
+# together with noise: the right half of the picture shows the columns of noise that were
+# selected.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8))
 for method, marker in (("NGP", "o"), ("LASSO", "s")):

@@ -2,8 +2,8 @@
 Columns with a price
 ====================
 
-Some columns are cheap to get, others aren't. Where the groups have costs, the largest
-improvement per cost wins a step, not the largest improvement.
+Some columns are cheaper to obtain than others. With costs, the candidate with the largest
+improvement per unit of cost wins each step.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,8 @@
 How stable is a selection?
 ==========================
 
-Other rows might have led to other columns. With ``n_resamples`` the selection is repeated on
-halves of the rows, and ``stability_`` has the share of the halves on which each column was
-selected.
+Would other rows give other columns? ``measure_stability`` repeats the selection on random
+halves of the rows and counts how often each column is selected.
 """
 
 import matplotlib.pyplot as plt
@@ -17,15 +16,15 @@ from ngp.predictors import SSFN
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 quick = SSFN(n_draws=2)
-selector = NeuralGreedyPursuit(quick, n_features_to_select=4, n_resamples=40, random_state=0)
-stability = selector.fit(X, y).stability_
+selector = NeuralGreedyPursuit(quick, n_features_to_select=4, random_state=0).fit(X, y)
+stability = selector.measure_stability(X, y, n_halves=40)
 print("selected on all rows:", ", ".join(X.columns[selector.order_]))
 print("on three quarters of the halves:", ", ".join(X.columns[stability.stable(0.75)]))
 print(f"expected number of false ones there, at most: {stability.expected_false(0.75):.2f}")
 
 # %%
-# Columns that say the same take each other's place: most halves select one of them, hardly any
-# both.
+# Columns with the same information replace each other: most halves select one of them, hardly
+# any both.
 
 for first, second, correlation in stability.stand_ins():
     pair = f"{X.columns[first]} or {X.columns[second]}"
@@ -33,8 +32,8 @@ for first, second, correlation in stability.stand_ins():
 
 # %%
 # A column that is selected on all rows, but on few halves, depends on the rows at hand. A half
-# has fewer rows, too, so what is weak is selected less often there. Of the 30 columns those are
-# shown that were selected most often.
+# has fewer rows, too, so weak columns are selected less often there. The picture shows the
+# columns that were selected most often.
 
 order = np.argsort(stability.frequencies)[-14:]
 colours = np.where(np.isin(order, selector.order_), "C0", "C5")

@@ -1,10 +1,10 @@
 """
-Columns that only work together
-===============================
+Columns that only matter together
+=================================
 
 The target is the exclusive or of two bits. Each bit alone says nothing about it, so a pursuit
-that looks at one column at a time picks whatever looks best by chance. With ``look_ahead=2``
-pairs are scored.
+that looks at one column at a time picks one at random. With ``look_ahead=2``, pairs are
+scored.
 """
 
 import matplotlib.pyplot as plt
@@ -28,10 +28,10 @@ for name, selector in (("one at a time", plain), ("pairs", ahead)):
     print(f"{name:13} selects {selector.order_} with {n_fits} trainings")
 
 # %%
-# A dot is the loss with this column added to what is in already. In the first step no column is
-# better than the constant prediction by more than chance. The plain pursuit takes the lowest
-# dot, and is lost. Looking ahead, one of the two bits comes in for the sake of the pair, and
-# the other stands out in the second step.
+# A dot is the loss with this column added to the selected ones. In the first step no column is
+# significantly better than the constant prediction, and plain selection takes the lowest dot by
+# luck. Looking ahead, one of the two bits is selected because of the pair, and the other stands
+# out in the second step.
 
 figure, axes = plt.subplots(1, 3, figsize=(10.5, 3.8), sharey=True)
 panels = [

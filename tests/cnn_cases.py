@@ -11,10 +11,9 @@ from torch import Tensor, nn
 
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.kernels.training import Targets
+from ngp.kernels.networks import Targets
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.cnn import CNN, CNNScorer
-from ngp.predictors.networks import STEP_STREAM
+from ngp.predictors.networks import CNN, STEP_STREAM, CNNScorer
 
 SHAPE = (5, 6, 2)  # rows, cols, channels
 N_ROWS, N_COLUMNS = 22, 60

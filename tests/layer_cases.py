@@ -1,14 +1,16 @@
-"""Networks for the scorers of layers, and the plainest loop that trains them."""
+"""Networks for the scorers of layers: as arrays, and scored by the plain numpy twin, which is the oracle."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+
+from ngp.kernels import plain, scoring
+from ngp.kernels.scoring import LayerTask, LinearFit, Penalties, segment_moments
 
 FOLDS = {  # how many rows always train, then the shares of the folds
     "2": (0, [1, 1]),
@@ -18,6 +20,7 @@ FOLDS = {  # how many rows always train, then the shares of the folds
     "folds + training rows": (1, [1, 2, 1]),
     "loo": (0, None),
 }
+DTYPES = ("float64", "float32")
 
 
 @dataclass(frozen=True)
@@ -31,12 +34,8 @@ class Case:
     n_units: int = 16
     n_draws: int = 1
     intercept: bool = True
-    linear: bool = True
-    unit_norm: bool = False
     ridge: float = 1.0
     linear_ridge: float = 1.0
-    norm_bound: float | None = None
-    own_base: bool = False
     columns: str = "plain"
     noise: float = 0.5
     n_candidates: int = 3
@@ -77,53 +76,61 @@ def draw(case: Case) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-@cache
-def plain_predictions(case: Case) -> Any:
-    """Train every network of a case as a naive user would: one after the other, from scratch."""
+def make_task(
+    case: Case, dtype: str = "float64", instruction_set: str = "", targets: Any = None
+) -> tuple[LayerTask, Any]:
+    """Switch to an instruction set and put a case into arrays for the scorer, padded for that set."""
+    numbers, segments, k = draw(case), segment_bounds(case), case.n_selected
+    targets = numbers["targets"] if targets is None else targets
+    selected, columns, R, weights = (numbers[name] for name in ("selected", "columns", "R", "weights"))
+    base = np.einsum("kj,dkh->djh", selected, R[:, :k]) + numbers["bias"]
+    vector_bytes = scoring._kernels.use(instruction_set)[1] if scoring._kernels else 1
+    padding = -case.n_units % max(1, vector_bytes // np.dtype(dtype).itemsize)
+    rows = selected, targets, weights, segments
+    linear = LinearFit.of(segment_moments(*rows), k, ridge=case.linear_ridge, centred=case.intercept).state(*rows)
+    penalties = Penalties(case.ridge, case.linear_ridge, case.intercept)
+    arrays = targets.astype(dtype), pad(base, padding, dtype), pad(R[:, k:], padding, dtype)
+    return LayerTask(segments, weights, *arrays, linear, case.n_units, penalties), columns
+
+
+def pad(array: Any, n: int, dtype: str) -> Any:
+    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, n)]).astype(dtype)
+
+
+def make_blocks(case: Case, task: LayerTask, columns: Any, members: list[Any]) -> scoring.Blocks:
+    """Cut a task into blocks of rows, each in fold order; the regressions are those of sums over the blocks."""
     numbers, bounds = draw(case), segment_bounds(case)
-    T, weights, selected = numbers["targets"], numbers["weights"], numbers["selected"]
-    result = np.zeros((case.n_candidates, case.n_rows, case.n_outputs))
-    for candidate, new in enumerate(numbers["columns"]):
-        X = np.concatenate([selected, new]).T
-        for first, last in pairwise(bounds[1:]):
-            train = np.delete(np.arange(case.n_rows), np.arange(first, last))
-            for R, bias in zip(numbers["R"], numbers["bias"], strict=True):
-                Z = X @ R + bias
-                if case.unit_norm:
-                    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
-                layer = np.maximum(Z, 0)
-                if case.linear:
-                    predict = plain_ridge(X[train], T[train], weights[train], case.linear_ridge, case.intercept, None)
-                    Y = predict(X)
-                    layer = np.hstack([layer, np.maximum(Y, 0), np.maximum(-Y, 0)])
-                predict = plain_ridge(
-                    layer[train], T[train], weights[train], case.ridge, case.intercept, case.norm_bound
-                )
-                result[candidate, first:last] += predict(layer[first:last]) / case.n_draws
+    parts = []
+    for rows in members:
+        data = numbers["selected"][:, rows], numbers["targets"][rows], numbers["weights"][rows]
+        parts.append((*data, np.searchsorted(rows, bounds)))
+    moments = np.sum([segment_moments(*part) for part in parts], axis=0)
+    fit = LinearFit.of(moments, case.n_selected, ridge=case.linear_ridge, centred=case.intercept)
+
+    def blocks(layers: bool) -> Iterator[tuple[LayerTask, Any]]:
+        for rows, part in zip(members, parts, strict=True):
+            base = np.ascontiguousarray(task.base[:, rows if layers else rows[:0]])
+            own = {"segments": part[-1], "weights": task.weights[rows], "targets": task.targets[rows]}
+            yield replace(task, **own, base=base, linear=fit.state(*part)), columns[:, :, rows]
+
+    return blocks
+
+
+def in_blocks(score: Any, case: Case, task: LayerTask, columns: Any, n_blocks: int = 3) -> Any:
+    """Predictions with every row in a block drawn at random; some blocks may lack a fold."""
+    owner = np.random.default_rng(case.seed).integers(n_blocks, size=case.n_rows)
+    members = [rows for block in range(n_blocks) if len(rows := np.flatnonzero(owner == block))]
+    result = np.zeros((len(columns), *task.targets.shape), task.targets.dtype)
+    for rows, part in zip(members, score(make_blocks(case, task, columns, members)), strict=True):
+        result[:, rows] = part
     return result
 
 
-def plain_ridge(X: Any, T: Any, weights: Any, ridge: float, intercept: bool, bound: float | None) -> Any:
-    n = X.shape[1]
-    A = np.hstack([X, np.ones((len(X), 1))]) if intercept else X
-    penalty = np.diag(np.arange(A.shape[1]) < n).astype(float)
-    left, right = A.T @ (weights[:, None] * A), A.T @ (weights[:, None] * T)
-
-    def solve(multiplier: float) -> Any:
-        return np.linalg.solve(left + multiplier * penalty, right)
-
-    def excess(exponent: float) -> float:
-        return float(np.linalg.norm(solve(np.exp(exponent))[:n]) / bound - 1)
-
-    lowest = np.log(max(ridge, 1e-9))
-    if bound is not None and excess(lowest) > 0:
-        coef = solve(np.exp(brentq(excess, lowest, 20, xtol=1e-14, rtol=1e-15)))
-    elif ridge == 0:
-        root = np.sqrt(weights)[:, None]
-        coef = np.linalg.lstsq(root * A, root * T, rcond=1e-12)[0]
-    else:
-        coef = solve(ridge)
-    return lambda rows: rows @ coef[:n] + (coef[n] if intercept else 0)
+@cache
+def twin_losses(case: Case) -> Any:
+    """Losses of the candidates of a case by the numpy twin, in double precision."""
+    task, columns = make_task(case)
+    return losses(next(plain.score_blocks(lambda _: iter([(task, columns)]))), case)
 
 
 def losses(predictions: Any, case: Case) -> Any:
@@ -145,19 +152,17 @@ def random_case(seed: int) -> Case:
         n_outputs=any_of(1, 3), n_new=any_of(1, 2, 5), n_selected=any_of(0, 1, 6),
         folds=folds, weights=any_of("none", "integer", "real"),
         n_units=any_of(1, 16, 33, 100), n_draws=any_of(1, 3),
-        intercept=any_of(True, True, False), linear=any_of(True, True, False),
-        unit_norm=any_of(False, False, True), ridge=any_of(0.1, 1.0),
-        linear_ridge=any_of(0.1, 1.0), norm_bound=any_of(None, 0.3, 1e3),
-        own_base=any_of(False, False, True),
+        intercept=any_of(True, True, False), ridge=any_of(0.1, 1.0), linear_ridge=any_of(0.1, 1.0),
         columns=any_of("plain", "plain", "duplicated", "constant", "rare"),
         n_candidates=any_of(1, 3, 6),
         seed=seed,
     )  # fmt: skip
 
 
-SINGLE_CASES = {
+CASES = {
     "plain": Case(),
     "Q=3": Case(n_outputs=3),
+    "m=0, Q=3": Case(n_new=0, n_outputs=3, n_draws=2, weights="real"),
     "m=2, Q=1": Case(n_new=2),
     "m=2, Q=3": Case(n_new=2, n_outputs=3),
     "m=5, Q=3": Case(n_new=5, n_outputs=3),
@@ -170,33 +175,22 @@ SINGLE_CASES = {
     **{f"H={H}": Case(n_units=H) for H in (1, 7, 8, 15, 17, 33, 64, 100)},
     "draws": Case(n_draws=3, n_outputs=3),
     "no intercept": Case(intercept=False, n_outputs=3),
-    "no linear part": Case(linear=False),
-    "neither": Case(linear=False, intercept=False),
-    "unit norm": Case(unit_norm=True),
-    "bound active": Case(norm_bound=0.3, n_outputs=3),
-    "bound inactive": Case(norm_bound=1e3),
-    "bound, no intercept": Case(norm_bound=0.3, intercept=False, weights="real"),
-    "no ridge": Case(ridge=0.0, n_rows=300, n_units=7, linear=False, n_selected=6),
-    "no linear ridge": Case(linear_ridge=0.0, n_selected=6),
-    "bound instead of ridge": Case(n_rows=60, n_units=100, ridge=0.0, norm_bound=0.5),
-    "bound instead of ridge, Q=3": Case(n_rows=60, n_units=100, ridge=0.0, norm_bound=0.5, n_outputs=3),
-    "own base": Case(own_base=True, n_draws=3, n_new=2),
     **{f"{kind} columns": Case(columns=kind, n_new=2) for kind in ("duplicated", "constant", "rare")},
-    **{
-        f"{kind} columns, no linear ridge": Case(columns=kind, n_new=2, linear_ridge=0.0, n_selected=3)
-        for kind in ("constant", "rare")
-    },
     "row blocks": Case(n_rows=64 * 5 + 3),
     "row blocks, hold-out": Case(n_rows=64 * 5 + 3, folds="hold-out", weights="real"),
     "too many folds to keep their sums": Case(n_rows=150, n_units=100, folds="loo", n_candidates=1),
     "groups": Case(n_rows=1200, n_units=100, n_candidates=6),
-    "groups, own base": Case(n_rows=1200, n_units=100, n_candidates=5, own_base=True, weights="real"),
     "little noise": Case(n_rows=1500, n_units=100, noise=0.01, n_selected=1, n_candidates=1),
     "little noise, Q=3": Case(n_rows=1500, n_units=100, noise=0.01, n_selected=1, n_candidates=1, n_outputs=3),
+    **{f"random {seed}": random_case(seed) for seed in range(16)},
 }
-CASES = {**SINGLE_CASES, **{f"random {seed}": random_case(seed) for seed in range(40)}}
+# For paths that differ from the others in little: other instruction sets, another precision.
+SAMPLE = (
+    "plain", "m=5, Q=3", "k=0", "folds uneven", "folds hold-out", "folds loo", "weights real", "H=17", "draws",
+    "no intercept", "rare columns", "groups",
+)  # fmt: skip
 
 
 def tolerance(case: Case, dtype: str) -> float:
     """Largest relative error of a loss; in single precision it grows as the ridge falls below one."""
-    return 1e-9 if dtype == "float64" else 1e-4 / min(case.ridge or 1, 1)
+    return 1e-9 if dtype == "float64" else 1e-4 / min(case.ridge, 1)

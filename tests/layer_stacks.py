@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import torch
-from layer_cases import CASES, Case, draw, segment_bounds
+from layer_cases import Case, draw, segment_bounds
 
-from ngp.kernels.layers import Penalties
 from ngp.kernels.regressions import FoldRegressions
+from ngp.kernels.scoring import Penalties
 from ngp.kernels.scoring_gpu import LayerStack
-
-# What runs on the CPU only: a bound on the norm, no ridge, own weights for each candidate; and no linear part, which
-# an SSFN always has.
-STACKED = {
-    name: case
-    for name, case in CASES.items()
-    if case.linear and case.ridge > 0 and case.norm_bound is None and not case.own_base
-}
 
 
 def make_stack(
     case: Case, device: str = "cpu", dtype: str = "float64", make: type[LayerStack] = LayerStack
 ) -> tuple[LayerStack, torch.Tensor]:
     numbers = {name: torch.tensor(values, device=device) for name, values in draw(case).items()}
-    penalties = Penalties(case.ridge, case.linear_ridge, None, case.intercept, case.unit_norm)
+    penalties = Penalties(case.ridge, case.linear_ridge, case.intercept)
     data = numbers["selected"], numbers["targets"].T, numbers["weights"], segment_bounds(case)
     regressions = FoldRegressions(*data, ridge=case.linear_ridge, centred=case.intercept)
     layers, weighted = (numbers["R"], numbers["bias"][:, 0]), case.weights != "none"

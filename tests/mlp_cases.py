@@ -14,8 +14,7 @@ from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.mlp import MLP, MLPScorer
-from ngp.predictors.networks import STEP_STREAM
+from ngp.predictors.networks import MLP, STEP_STREAM, MLPScorer
 
 N_ROWS, N_COLUMNS = 30, 7
 NOTHING = np.zeros(0, dtype=np.intp)

@@ -36,8 +36,10 @@ NASTY = [
 class Case:
     """A fitted selector with its data, and the result."""
 
-    def __init__(self, selector: NeuralGreedyPursuit, X: Any, y: Any, **options: Any) -> None:
+    def __init__(self, selector: NeuralGreedyPursuit, X: Any, y: Any, n_halves: int = 0, **options: Any) -> None:
         self.selector, self.X, self.y = selector.fit(X, y), X, y
+        if n_halves:
+            selector.measure_stability(X, y, n_halves=n_halves)
         self.result = Result.of(selector, X, y, **options)
 
     def document(self) -> dict[str, Any]:
@@ -148,7 +150,7 @@ def halved() -> Case:
     X = rng.normal(size=(200, 6))
     X[:, 5] = X[:, 0] + 0.1 * rng.normal(size=200)
     y = np.tanh(X[:, 0]) + np.abs(X[:, 3]) + 0.1 * rng.normal(size=200)
-    return Case(NeuralGreedyPursuit(QUICK, n_features_to_select=2, n_resamples=30, random_state=0), X, y)
+    return Case(NeuralGreedyPursuit(QUICK, n_features_to_select=2, random_state=0), X, y, n_halves=30)
 
 
 CASES = {case.__name__: case for case in (regression, categories, digits, many, nasty, nothing, halved)} | FLOATING

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, PredefinedSplit, RepeatedKFold, Shuff
 
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.predictors import SSFN, ColumnSets
+from ngp.predictors import ColumnSets
 from ngp.predictors.base import Scorer
 
 N_COLUMNS = 7
@@ -39,19 +39,12 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "leave-one-out, classes": {"cv": "loo", "kind": "classes", "loss": "hinge"},
 }
 SSFN_SETTINGS: dict[str, dict[str, Any]] = {
-    "norm bound": {"norm_bound": 0.5},
-    "automatic bound": {"norm_bound": "auto", "ridge": 0.01},
     "no bias": {"bias": False},
     "no scaling": {"standardize": False},
     "narrow clip": {"clip": 1.0},
     "no clip": {"clip": None},
-    "unit norm": {"unit_norm": True},
-    "uniform": {"distribution": "uniform"},
     "ridges": {"ridge": 0.05, "linear_ridge": 20.0},
     "one wide draw": {"n_units": 37, "n_draws": 1},
-    "own weights for each candidate": {"redraw": True},
-    "published": {name: value for name, value in SSFN.published().get_params().items() if name != "dtype"}
-    | {"n_units": 20},
 }
 
 

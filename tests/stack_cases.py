@@ -8,7 +8,7 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from ngp.kernels.stacks import StackedNetwork
+from ngp.kernels.networks import StackedNetwork
 
 N_COPIES, BATCH = 3, 5
 CHANNELS, ROWS, COLS = 2, 7, 9

@@ -27,16 +27,15 @@ from ngp.data.problem import Problem, make_problem
 from ngp.kernels import parallel
 from ngp.kernels.devices import has_nvidia_driver
 from ngp.kernels.parallel import keep_workers, run_tasks
-from ngp.predictors import MLP, SSFN, ColumnSets, Kernel, ssfn_scorer
-from ngp.predictors.ssfn_cluster import SSFNClusterScorer
-from ngp.predictors.ssfn_gpu import SSFNGpuScorer
-from ngp.predictors.ssfn_scorer import SSFNScorer
+from ngp.paper.published_ssfn import PublishedSSFN
+from ngp.predictors import MLP, SSFN, ColumnSets, Kernel, ssfn
+from ngp.predictors.ssfn import SSFNClusterScorer, SSFNGpuScorer, SSFNScorer
 
 X = np.random.default_rng(0).standard_normal((60, 24))
 Y = X[:, 3] * X[:, 7] + X[:, 3]
 PREDICTORS = {
     "ssfn": SSFN(n_draws=2, n_units=20),
-    "published": SSFN.published(),
+    "published": PublishedSSFN(n_units=20),
     "kernel": Kernel(),
     "mlp": MLP(n_units=8, epochs=2, n_draws=1),
     "tree": DecisionTreeRegressor(max_depth=4),
@@ -47,12 +46,15 @@ ELSEWHERE = ["loky", "dask", "ray"]
 
 @pytest.fixture(scope="module")
 def dask_client() -> Iterator[Any]:
+    import dask
     from dask.distributed import Client, LocalCluster
 
+    dask.config.set({"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"})
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
+        Client(cluster, timeout=120) as client,
     ):
+        client.wait_for_workers(2, timeout=120)
         yield client
 
 
@@ -77,6 +79,13 @@ def backend(request: pytest.FixtureRequest) -> str:
     if name == "ray":
         request.getfixturevalue("ray_cluster")
     return name
+
+
+def using(backend: str, **options: Any) -> Any:
+    """Tasks run in a backend; workers may take long to start, or to start again, on a busy machine."""
+    if backend == "dask":
+        options["wait_for_workers_timeout"] = 120
+    return parallel_config(backend=backend, **options)
 
 
 def fit(predictor: str = "ssfn", n_features: int = 3) -> NeuralGreedyPursuit:
@@ -108,24 +117,23 @@ class Numbers:
 @pytest.mark.parametrize("predictor", PREDICTORS)
 @pytest.mark.parametrize("backend", ["threading", *ELSEWHERE], indirect=True)
 def test_fits_are_the_same_to_the_last_bit(backend: str, predictor: str) -> None:
-    with parallel_config(backend=backend, n_jobs=2):
+    with using(backend, n_jobs=2):
         found = fit(predictor)
     assert_same(found, predictor)
 
 
 @pytest.mark.parametrize("backend", ["threading", *ELSEWHERE], indirect=True)
-@pytest.mark.parametrize("numbers", [1, 60 * 5, 2**30])
-@pytest.mark.parametrize("n_workers", [1, 2])
+@pytest.mark.parametrize(("numbers", "n_workers"), [(1, 2), (60 * 5, 1), (2**30, 2)])
 def test_neither_chunks_nor_workers_count(
     backend: str, numbers: int, n_workers: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(ssfn_scorer, "CHUNK_NUMBERS", numbers)
-    monkeypatch.setattr(ssfn_scorer, "CHUNKS_PER_JOB", 1)
-    monkeypatch.setattr(ssfn_scorer, "FEWEST_NUMBERS", 1)
+    monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", numbers)
+    monkeypatch.setattr(ssfn, "CHUNKS_PER_JOB", 1)
+    monkeypatch.setattr(ssfn, "FEWEST_NUMBERS", 1)
     config: dict[str, Any] = {"n_jobs": n_workers}
     if backend == "dask":  # which takes all workers that it is allowed to
         config["workers"] = list(request.getfixturevalue("dask_client").nthreads())[:n_workers]
-    with parallel_config(backend=backend, **config):
+    with using(backend, **config):
         found = fit()
     assert_same(found)
 
@@ -134,7 +142,7 @@ def test_neither_chunks_nor_workers_count(
 def test_fits_inside_of_tasks_are_the_same(backend: str) -> None:
     selector = NeuralGreedyPursuit(PREDICTORS["ssfn"], n_features_to_select=2, random_state=0)
     expected = cross_val_score(selector, X, Y, cv=3)
-    with parallel_config(backend=backend, n_jobs=2):
+    with using(backend, n_jobs=2):
         np.testing.assert_array_equal(cross_val_score(selector, X, Y, cv=3), expected)
 
 
@@ -151,7 +159,7 @@ def test_the_problem_is_sent_once_a_fit(backend: str, predictor: str, monkeypatc
         return vars(problem)
 
     monkeypatch.setattr(Problem, "__getstate__", state)
-    with parallel_config(backend=backend, n_jobs=2):
+    with using(backend, n_jobs=2):
         fit(predictor)
     assert len(sent) == 1
 
@@ -163,7 +171,7 @@ def test_shared_objects_are_fetched_once_by_a_process(backend: str) -> None:
         return os.getpid(), id(numbers), bool((numbers.values == 1).all())
 
     shared = (Numbers(np.ones(1000)),)
-    with parallel_config(backend=backend, n_jobs=2), keep_workers():
+    with using(backend, n_jobs=2), keep_workers():
         calls = [run_tasks(identity, [(i,) for i in range(10)], None, shared=shared) for _ in range(3)]
     found = {each for call in calls for each in call}
     assert all(same for *_, same in found)
@@ -194,17 +202,17 @@ def test_files_live_as_long_as_what_they_hold(tmp_path: Path, monkeypatch: pytes
 def test_a_worker_killed_in_the_middle_of_a_step_changes_nothing(
     backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original, killed, home = ssfn_scorer._chunk_losses, tmp_path / "killed", os.getpid()
+    original, killed, home = ssfn._chunk_losses, tmp_path / "killed", os.getpid()
 
     def kill_one(problem: Problem, recipe: Any, step: Any, candidates: Any) -> Any:
-        if len(step.tasks[0].selected) == 1 and 12 in candidates and not killed.exists() and os.getpid() != home:
+        if len(step.selected) == 1 and 12 in candidates and not killed.exists() and os.getpid() != home:
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return original(problem, recipe, step, candidates)
 
-    monkeypatch.setattr(ssfn_scorer, "_chunk_losses", kill_one)
-    monkeypatch.setattr(ssfn_scorer, "CHUNK_NUMBERS", 5 * len(X))
-    with parallel_config(backend=backend, n_jobs=2):
+    monkeypatch.setattr(ssfn, "_chunk_losses", kill_one)
+    monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", 5 * len(X))
+    with using(backend, n_jobs=2):
         found = fit()
     assert killed.exists()
     monkeypatch.undo()
@@ -216,7 +224,7 @@ def test_data_lost_with_all_workers_is_sent_again(dask_client: Any, caplog: pyte
         return float(numbers.values.sum() * factor)
 
     shared, arguments = (Numbers(np.ones(100)),), [(i,) for i in range(6)]
-    with parallel_config(backend="dask"), keep_workers():
+    with using("dask"), keep_workers():
         expected = run_tasks(total, arguments, None, shared=shared)
         for process in dask_client.run(os.getpid).values():
             os.kill(process, signal.SIGKILL)
@@ -237,7 +245,7 @@ def test_workers_that_die_without_end_are_given_up(
     # Clusters try by themselves, too.
     options: dict[str, Any] = {"dask": {"retries": 0}, "ray": {"ray_remote_args": {"max_retries": 0}}}.get(backend, {})
     message = r"The workers of \w+ died 2 times in a row with no task done in between: .* use fewer \(n_jobs\)\."
-    with parallel_config(backend=backend, n_jobs=2, **options):
+    with using(backend, n_jobs=2, **options):
         with pytest.raises(RuntimeError, match=message) as caught:
             run_tasks(kill, [(0,), (1,)], None)
         assert run_tasks(kill, [(0,), (2,)], None) == [0, 2]
@@ -252,7 +260,7 @@ def test_a_tasks_own_error_comes_as_it_is(backend: str, caplog: pytest.LogCaptur
         error.add_note("a note")
         raise error
 
-    with parallel_config(backend=backend, n_jobs=2), pytest.raises(KeyError) as caught:
+    with using(backend, n_jobs=2), pytest.raises(KeyError) as caught:
         run_tasks(fail, [(7,)] * 3, None)
     assert type(caught.value) is KeyError
     assert caught.value.args == ("mine", 7)
@@ -268,7 +276,7 @@ def test_after_an_error_what_has_not_begun_is_left(backend: str, tmp_path: Path)
         time.sleep(0.02)
         (tmp_path / str(i)).touch()
 
-    with parallel_config(backend=backend, n_jobs=2), keep_workers():
+    with using(backend, n_jobs=2), keep_workers():
         with pytest.raises(ZeroDivisionError):
             run_tasks(touch, [(i,) for i in range(200)], None)
         assert run_tasks(pow, [(2, 3)], None) == [8]
@@ -283,9 +291,9 @@ def test_workers_score_on_their_own_devices(backend: str) -> None:
     groups = make_groups([[0], [1, 2], [3], [4, 5], [7], [6]], X.shape[1])
     problem, selected = make_problem(X, Y, groups=groups), np.array([8])
     candidates = ColumnSets.of(groups.columns).with_empty()
-    settings = SSFN(n_draws=2, n_units=20), problem, 3, 2, np.dtype("float64")
+    settings = SSFN(n_draws=2, n_units=20, dtype="float64"), problem, 3, 2
     expected = SSFNGpuScorer(*settings, gpu="cpu").add_losses(selected, candidates)
-    with parallel_config(backend=backend, n_jobs=2), keep_workers():
+    with using(backend, n_jobs=2), keep_workers():
         found = SSFNClusterScorer(*settings, gpu="cpu").add_losses(selected, candidates)
     np.testing.assert_allclose(found.parts, expected.parts, rtol=1e-12)
 
@@ -293,7 +301,7 @@ def test_workers_score_on_their_own_devices(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["dask", "ray"], indirect=True)
 def test_a_gpu_is_looked_for_in_the_worker(backend: str) -> None:
     problem = make_problem(X, Y, groups=make_groups(None, X.shape[1]))
-    with parallel_config(backend=backend, n_jobs=2), keep_workers():
+    with using(backend, n_jobs=2), keep_workers():
         assert type(SSFN().bind(problem, random_state=0)) is SSFNScorer
         scorer = SSFN().bind(problem, random_state=0, device="cuda")
         assert type(scorer) is SSFNClusterScorer

@@ -20,7 +20,7 @@ from ngp.data.groups import image_windows, make_groups
 from ngp.datasets import make_artificial, make_gravitation
 from ngp.greedy.stopping import MaxColumns, RelativeImprovement
 from ngp.predictors import SSFN
-from ngp.report.findings import correlations
+from ngp.report.result import correlations
 
 FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
 
@@ -202,8 +202,7 @@ def test_groups_of_one_column_each_are_the_columns_in_whatever_order(order: list
     assert [order[group] for group in grouped.order_] == plain.order_.tolist()
     np.testing.assert_array_equal(grouped.losses_, plain.losses_[:, order])
     for one, other in zip(correlations(grouped, X), correlations(plain, X), strict=True):
-        assert order[one["group"]] == other["group"]
-        assert [order[each["group"]] for each in one["others"]] == [each["group"] for each in other["others"]]
+        assert [order[group] for group in one.groups] == other.groups
 
 
 def test_image_windows_are_groups() -> None:

@@ -81,21 +81,15 @@ def test_what_needs_no_torch_works_without_it(without_torch: dict[str, Any], wit
     assert without_torch["orders"] == with_torch["orders"]
 
 
-@pytest.mark.parametrize(("name", "what"), [("mlp", "mlp"), ("cnn", "cnn"), ("MLP", "mlp"), ("CNN", "cnn")])
-def test_networks_say_how_to_install_torch(without_torch: dict[str, Any], name: str, what: str) -> None:
-    expected = f"predictor='{what}' needs torch: install it with pip install 'neural-greedy-pursuit[torch]'."
-    assert without_torch["messages"][name] == expected
+def test_networks_say_how_to_install_torch(without_torch: dict[str, Any]) -> None:
+    for name in ("mlp", "cnn", "MLP", "CNN"):
+        expected = (
+            f"predictor='{name.lower()}' needs torch: install it with pip install 'neural-greedy-pursuit[torch]'."
+        )
+        assert without_torch["messages"][name] == expected
+    assert all("neural-greedy-pursuit[torch]" in without_torch["messages"][name] for name in ("list", "later"))
 
 
-def test_networks_among_others_say_so_too(without_torch: dict[str, Any]) -> None:
-    assert "neural-greedy-pursuit[torch]" in without_torch["messages"]["list"]
-    assert "neural-greedy-pursuit[torch]" in without_torch["messages"]["later"]
-
-
-def test_torch_is_not_imported_by_the_package(with_torch: dict[str, Any]) -> None:
+def test_torch_is_imported_only_where_it_is_needed(with_torch: dict[str, Any]) -> None:
     assert not with_torch["imported"]
-
-
-@pytest.mark.parametrize("name", ["ssfn", "Ridge", "tree", "list", "callable"])
-def test_torch_is_not_imported_where_the_predictor_needs_none(with_torch: dict[str, Any], name: str) -> None:
-    assert not with_torch["importing"][name]
+    assert not any(with_torch["importing"][name] for name in ("ssfn", "Ridge", "tree", "list", "callable"))

@@ -17,6 +17,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from ngp import NeuralGreedyPursuit, SSFNClassifier, SSFNRegressor
+from ngp.paper.published_ssfn import PublishedSSFN
 from ngp.predictors import CNN, MLP, SSFN, Kernel
 
 FILE = Path(__file__).with_suffix(".json")
@@ -110,7 +111,7 @@ FITS: Mapping[str, Callable[[], Any]] = {
     "screened pairs": selector("product", screen=6, look_ahead=2, n_features_to_select=2),
     "double precision": selector("curve", SSFN(**SMALL, dtype="float64"), n_features_to_select=3),
     "as it comes": selector("curve", SSFN(**SMALL, standardize=False, bias=False), n_features_to_select=2),
-    "as published": selector("sum", SSFN.published(), n_features_to_select=2),
+    "as published": selector("sum", PublishedSSFN(), n_features_to_select=2),
     "final network of its own size": selector("sum", SSFN(n_units=20, n_draws=2), n_features_to_select=2),
     "kernel": selector("curve", Kernel, n_features_to_select=2),
     "kernel, arc-cosine, loo": selector("curve", Kernel(kernel="arc-cosine"), cv="loo", n_features_to_select=2),

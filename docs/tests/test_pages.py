@@ -124,5 +124,5 @@ def complaints(thing: Any) -> set[str]:
 
 
 def has_attributes(thing: Any) -> bool:
-    """Whether a class describes its fields as attributes, as records and protocols do."""
-    return inspect.isclass(thing) and "Attributes\n---" in (inspect.getdoc(thing) or "")
+    """Whether a class describes its fields as attributes, as records do, or is a protocol."""
+    return "Attributes\n---" in (inspect.getdoc(thing) or "") or getattr(thing, "_is_protocol", False)

@@ -122,26 +122,20 @@ def _trusted() -> list[str]:
     from ngp.greedy.look_ahead import LookAhead
     from ngp.greedy.path import Step
     from ngp.greedy.stability import Stability
-    from ngp.kernels.layers import Network
-    from ngp.kernels.self_sizing import Layer as GrownLayer
-    from ngp.kernels.self_sizing import Network as GrownNetwork
+    from ngp.kernels.layers import Layer, Network
     from ngp.predictors.base import Constant, ScaledColumns
-    from ngp.predictors.cnn import CNN, ImageNetwork, SeenPixels
     from ngp.predictors.estimator import Estimator, FittedEstimator
-    from ngp.predictors.kernel import Kernel
-    from ngp.predictors.kernel_predictor import KernelPredictor
-    from ngp.predictors.mlp import MLP, Perceptron
-    from ngp.predictors.networks import NetworkPredictor
-    from ngp.predictors.ssfn import SSFN
+    from ngp.predictors.kernel import Kernel, KernelPredictor
+    from ngp.predictors.networks import CNN, MLP, ImageNetwork, NetworkPredictor, Perceptron, SeenPixels
+    from ngp.predictors.ssfn import SSFN, SSFNPredictor
     from ngp.predictors.ssfn_estimators import SSFNClassifier, SSFNRegressor
-    from ngp.predictors.ssfn_scorer import SSFNPredictor
     from ngp.selector import NeuralGreedyPursuit
 
     own: list[Any] = [
         NeuralGreedyPursuit, LookAhead, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
         SSFN, MLP, CNN, Kernel, Estimator, SSFNClassifier, SSFNRegressor,
         Constant, FittedEstimator, KernelPredictor, NetworkPredictor, SSFNPredictor,
-        GrownLayer, GrownNetwork, ImageNetwork, Network, Perceptron, ScaledColumns, SeenPixels,
+        ImageNetwork, Layer, Network, Perceptron, ScaledColumns, SeenPixels,
         *(getattr(stopping, name) for name in stopping.__all__),
     ]  # fmt: skip
     return [*(f"{each.__module__}.{each.__qualname__}" for each in own), *OTHER_TYPES]

@@ -41,7 +41,7 @@ from ngp.data.sources import (
 )
 from ngp.greedy.checkpoint import identity_of
 from ngp.predictors import CNN, MLP, SSFN, ColumnSets, Kernel
-from ngp.predictors.ssfn_gpu import SSFNGpuScorer
+from ngp.predictors.ssfn import SSFNGpuScorer
 
 NUMBERS = np.random.default_rng(0).integers(-9, 10, (11, 8)) / 4
 FAST = SSFN(n_units=12, n_draws=1, refit_units=12)
@@ -445,7 +445,7 @@ def test_gpu_scorer_reads_sources() -> None:
 
     def losses(data: Any, resident: bool) -> Any:
         problem = problem_of(data)
-        scorer = SSFNGpuScorer(FAST, problem, 0, None, np.dtype("float64"), gpu="cpu")
+        scorer = SSFNGpuScorer(SSFN(n_units=12, n_draws=1, dtype="float64"), problem, 0, None, gpu="cpu")
         if not resident:
             vars(scorer)["_resident"] = None
         return scorer.add_losses(np.array([4]), ColumnSets.singles(np.array([0, 1, 8]))).parts

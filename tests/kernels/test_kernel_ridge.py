@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 from ngp.kernels import algebra as algebra_module
 from ngp.kernels import kernel_ridge
 from ngp.kernels.algebra import Algebra, NumpyAlgebra, TorchAlgebra, jitter
-from ngp.kernels.kernel_functions import Candidates, KernelTask, kernel_matrix
-from ngp.kernels.kernel_ridge import score_chunk, train_kernel
+from ngp.kernels.kernel_ridge import Candidates, KernelTask, kernel_matrix, score_chunk, train_kernel
 
 KERNELS = ["rbf", "arc-cosine"]
 LIBRARIES = ["numpy", "torch"]
@@ -75,7 +74,7 @@ def make_task(
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 64, 71, 130])
+@pytest.mark.parametrize("size", [1, 32, 33, 71])
 def test_inverse_roots(size: int, library: str) -> None:
     matrices, diagonal = positive_definite(size), np.random.default_rng(1).uniform(1, 2, size=(3, size))
     root = inverse_root(make_algebra(library), matrices, diagonal)
@@ -162,7 +161,7 @@ def test_kernels_of_a_row_with_itself(name: Any) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize(("selected", "n_new"), [(0, 1), (2, 0), (2, 1), (3, 4), (0, 0)])
+@pytest.mark.parametrize(("selected", "n_new"), [(0, 1), (2, 0), (3, 4)])
 def test_a_candidates_kernel_is_that_of_all_columns(selected: int, n_new: int, name: Any, library: str) -> None:
     rng = np.random.default_rng(0)
     columns, new = rng.normal(size=(selected, 9)), rng.normal(size=(2, n_new, 9))
@@ -177,10 +176,9 @@ def test_a_candidates_kernel_is_that_of_all_columns(selected: int, n_new: int, n
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("segments", SEGMENTS.values(), ids=SEGMENTS)
-def test_landmarks_at_all_rows_are_no_approximation(segments: list[int], name: str, library: str) -> None:
-    algebra = make_algebra(library)
+def test_landmarks_at_all_rows_are_no_approximation(segments: list[int], library: str) -> None:
+    algebra, name = make_algebra(library), "rbf" if len(segments) % 2 else "arc-cosine"
     n_training = segments[1] if len(segments) == 3 else N_ROWS
     exact, columns = make_task(algebra, segments, kernel=name)
     approximate, _ = make_task(algebra, segments, np.arange(n_training), kernel=name)
@@ -208,11 +206,9 @@ def _joined(algebra: Algebra, pieces: Any) -> Iterator[tuple[int, Any]]:
 
 
 @pytest.mark.parametrize("landmarks", [None, np.arange(0, 45, 2)])
-@pytest.mark.parametrize("segments", SEGMENTS.values(), ids=SEGMENTS)
-def test_pieces_change_nothing_but_rounding(
-    segments: list[int], landmarks: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task, columns = make_task(NumpyAlgebra("float64"), segments, landmarks)
+@pytest.mark.parametrize("kind", ["rows that always train", "small folds", "hold-out"])
+def test_pieces_change_nothing_but_rounding(kind: str, landmarks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, columns = make_task(NumpyAlgebra("float64"), SEGMENTS[kind], landmarks)
     expected = score_chunk(task, columns)
     for rows, block in [(1, 1), (7, 16), (1000, 1000)]:
         monkeypatch.setattr(kernel_ridge, "PIECE_ROWS", rows)

@@ -1,4 +1,4 @@
-"""The scorer of torch against the plainest loop that computes the same, on the CPU and wherever else torch runs."""
+"""The scorer of torch against the plain numpy twin, on the CPU and wherever else torch runs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from layer_cases import Case, draw, losses, plain_predictions, segment_bounds, tolerance
-from layer_stacks import STACKED, make_stack
+from layer_cases import CASES, SAMPLE, Case, draw, losses, segment_bounds, tolerance, twin_losses
+from layer_stacks import make_stack
 
 from ngp.kernels.regressions import FoldRegressions, training_sums
 
-GPU = pytest.param(
-    "cuda",
-    marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")],
-)
-DEVICES = ["cpu", GPU]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)] if torch.cuda.is_available() else ["cpu"]
 
 
 def scored(case: Case, device: str = "cpu", dtype: str = "float64") -> Any:
@@ -28,27 +24,17 @@ def scored(case: Case, device: str = "cpu", dtype: str = "float64") -> Any:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", STACKED)
-def test_equals_plain_loop(name: str, dtype: str, device: str) -> None:
-    case = STACKED[name]
+@pytest.mark.parametrize(("name", "dtype"), [(n, "float64") for n in CASES] + [(n, "float32") for n in SAMPLE])
+def test_equals_numpy_twin(name: str, dtype: str, device: str) -> None:
+    case = CASES[name]
     predictions = scored(case, device, dtype)
-    expected = losses(plain_predictions(case), case)
-    np.testing.assert_allclose(losses(predictions, case), expected, rtol=tolerance(case, dtype))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("folds", ["5", "hold-out"])
-def test_candidates_without_columns_are_the_selection_itself(folds: str, device: str) -> None:
-    case = Case(folds=folds, n_new=0, n_outputs=3, n_draws=2, weights="real")
-    predictions, expected = scored(case, device), plain_predictions(case)
-    np.testing.assert_allclose(losses(predictions, case), losses(expected, case), rtol=1e-9)
+    np.testing.assert_allclose(losses(predictions, case), twin_losses(case), rtol=tolerance(case, dtype))
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["plain", "m=5, Q=3", "weights real", "folds hold-out", "duplicated columns"])
 def test_chunks_never_matter(name: str, device: str) -> None:
-    stack, columns = make_stack(STACKED[name], device)
+    stack, columns = make_stack(CASES[name], device)
     whole = stack.predictions(columns)
     for i in range(len(columns)):
         torch.testing.assert_close(stack.predictions(columns[i : i + 1]), whole[i : i + 1], rtol=1e-9, atol=1e-9)
@@ -89,7 +75,7 @@ def test_training_sums_leave_out_what_judges(folds: str) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 @pytest.mark.parametrize("name", ["groups", "folds loo", "little noise, Q=3"])
 def test_a_chunk_takes_as_much_memory_as_was_said(name: str) -> None:
-    stack, columns = make_stack(STACKED[name], "cuda", "float32")
+    stack, columns = make_stack(CASES[name], "cuda", "float32")
     columns = columns.repeat(200 // len(columns), 1, 1)
     stack.predictions(columns[:1])  # what is kept, and the libraries' own
     torch.cuda.reset_peak_memory_stats()

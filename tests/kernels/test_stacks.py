@@ -29,7 +29,7 @@ from stack_cases import (
 )
 from torch import Tensor, nn
 
-from ngp.kernels.stacks import StackedNetwork
+from ngp.kernels.networks import StackedNetwork
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 

@@ -19,7 +19,7 @@ from stack_cases import (
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ngp.kernels.stacks import StackedNetwork
+from ngp.kernels.networks import StackedNetwork
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ngp.data.losses import LOSSES
-from ngp.kernels.stacks import StackedNetwork
-from ngp.kernels.training import Inputs, Targets, n_batches, plan_batches, predict, train
+from ngp.kernels.networks import Inputs, StackedNetwork, Targets, n_batches, plan_batches, predict, train
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 N_ROWS, N_COLUMNS = 23, 5

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 
 from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.cnn import CNNScorer
+from ngp.predictors.networks import CNNScorer
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 

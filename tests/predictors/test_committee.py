@@ -227,7 +227,7 @@ def test_real_members() -> None:
 def run(predictor: Any, rule: StopRule, fixed: tuple[int, ...] = (), name: str = "") -> Path:
     problem = make_case()
     scorer = predictor.bind(problem, **CONDITIONS)
-    return pursue(Search(problem, scorer, predictor=name), rule, fixed=np.array(fixed, dtype=np.intp))
+    return pursue(Search(problem, lambda each: scorer, predictor=name), rule, fixed=np.array(fixed, dtype=np.intp))
 
 
 def test_every_step_says_who_predicted() -> None:
@@ -302,7 +302,7 @@ def test_a_later_predictor_that_cannot_score_the_loss_is_named() -> None:
     schedule = Schedule(lambda step: plain if step == 2 else Fake("any", lambda columns: 1.0))
     scorer = schedule.bind(problem := make_case("hinge"), **CONDITIONS)
     with pytest.raises(ValueError, match="loss='hinge' can't be scored by plain: use one of squared_error"):
-        pursue(Search(problem, scorer), MaxFeatures(2), fixed=NOTHING)
+        pursue(Search(problem, lambda each: scorer), MaxFeatures(2), fixed=NOTHING)
 
 
 # What users write

@@ -400,7 +400,7 @@ def test_the_same_picks_for_every_number_of_jobs_and_backend() -> None:
     estimator, problem = RandomForestRegressor(3), make_case()
 
     def picks(n_jobs: int | None) -> tuple[list[int], list[float]]:
-        path = pursue(Search(problem, bind(estimator, problem, n_jobs)), MaxFeatures(3), fixed=NOTHING)
+        path = pursue(Search(problem, lambda each: bind(estimator, each, n_jobs)), MaxFeatures(3), fixed=NOTHING)
         return path.columns.tolist(), [step.loss for step in path.steps]
 
     expected = picks(None)
@@ -574,7 +574,7 @@ def test_picks_are_those_of_scikit_learns_forward_selection(estimator: Any, kind
     X, y = make_data(kind)
     cv = KFold(4, shuffle=True, random_state=1)
     problem = make_case(kind, cv=cv)
-    path = pursue(Search(problem, bind(estimator, problem, scoring=scoring)), MaxFeatures(4), fixed=NOTHING)
+    path = pursue(Search(problem, lambda each: bind(estimator, each, scoring=scoring)), MaxFeatures(4), fixed=NOTHING)
     for number in range(1, 5):
         theirs = SequentialFeatureSelector(estimator, n_features_to_select=number, scoring=scoring, cv=cv).fit(X, y)
         assert set(path.columns[:number]) == set(theirs.get_support(indices=True))

@@ -20,9 +20,8 @@ from ngp.data.problem import Problem, make_problem
 from ngp.kernels.algebra import NumpyAlgebra, TorchAlgebra
 from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.cnn import CNN
 from ngp.predictors.kernel import Kernel
-from ngp.predictors.mlp import MLP
+from ngp.predictors.networks import CNN, MLP
 
 pytestmark = [
     pytest.mark.gpu,

@@ -26,7 +26,7 @@ from sklearn.model_selection import RepeatedKFold, TimeSeriesSplit
 from ngp.data.groups import make_groups
 from ngp.data.problem import make_problem
 from ngp.kernels.perceptron import is_compiled
-from ngp.predictors import mlp, networks
+from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.networks import FINAL_STREAM
 
@@ -38,7 +38,7 @@ CV_KINDS = {"folds": 3, "hold-out": 0.3, "time": TimeSeriesSplit(3)}
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Train by the compiled kernel, or as if it weren't there."""
     if request.param == "torch":
-        monkeypatch.setattr(mlp, "is_compiled", lambda: False)
+        monkeypatch.setattr(networks, "is_compiled", lambda: False)
     elif not is_compiled():
         pytest.skip("the compiled module isn't built")
     return str(request.param)

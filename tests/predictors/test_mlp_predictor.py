@@ -30,8 +30,7 @@ from sklearn.base import clone
 
 from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.mlp import MLPScorer
-from ngp.predictors.networks import FINAL_STREAM
+from ngp.predictors.networks import FINAL_STREAM, MLPScorer
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 

@@ -25,9 +25,9 @@ from torch.nn import functional
 
 from ngp.data.problem import Problem
 from ngp.kernels.perceptron import is_compiled
-from ngp.predictors import mlp
+from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.mlp import MLPScorer
+from ngp.predictors.networks import MLPScorer
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -71,7 +71,7 @@ def check_against_twin(
     for compiled in [True, False] if is_compiled() else [False]:
         for dtype, bound in [("float64", 1e-9), ("float32", 1e-4 if problem.loss == "squared_error" else 0.02)]:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(mlp, "is_compiled", lambda compiled=compiled: compiled)
+                patch.setattr(networks, "is_compiled", lambda compiled=compiled: compiled)
                 losses = bind(problem, dtype, **settings).add_losses(selected, candidates)
             for i, (expected, parts) in enumerate(twins):
                 assert losses.means[i] == pytest.approx(expected, rel=bound)

@@ -42,10 +42,18 @@ def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-@pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("norm_bound", ["auto", "smallest", None])
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("unit_norm", [True, False])
+@pytest.mark.parametrize(
+    ("ridge", "norm_bound", "bias", "unit_norm"),
+    [
+        (0.0, "auto", True, False),
+        (0.0, None, False, True),
+        (1e-3, "smallest", True, True),
+        (1.0, "auto", False, False),
+        (1.0, None, True, False),
+        (1e3, "smallest", False, True),
+        (1e3, "auto", True, True),
+    ],
+)
 def test_training_error_never_rises_with_depth(
     two_outputs: tuple[Any, Any], ridge: float, norm_bound: Any, bias: bool, unit_norm: bool
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,14 +36,23 @@ from sklearn.model_selection import (
 from ngp.data.groups import make_groups
 from ngp.data.losses import labels
 from ngp.data.problem import Problem, make_problem
-from ngp.kernels.layers import Network, Penalties, draw_biases, draw_weights
-from ngp.predictors import SSFN, ColumnSets, ssfn_scorer
-from ngp.predictors.ssfn_scorer import REFIT_LAYER, SSFNScorer
+from ngp.kernels.layers import Network, draw_biases, draw_weights, train_networks
+from ngp.kernels.scoring import Penalties
+from ngp.predictors import SSFN, ColumnSets, ssfn
+from ngp.predictors.ssfn import REFIT_LAYER, SSFNScorer
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> SSFNScorer:
     config = SSFN(dtype=dtype, **{"n_units": 12, "n_draws": 2, **settings})
     return config.bind(problem, random_state=11, n_jobs=n_jobs)
+
+
+def train(inputs: Any, targets: Any, weights: Any, layer: tuple[Any, Any], penalties: Any) -> Network:
+    ridges = {"linear_ridge": penalties.linear_ridge, "ridges": [penalties.ridge]}
+    ((network,),) = train_networks(
+        lambda: [(inputs, targets, weights)], [layer], **ridges, intercept=penalties.intercept
+    )
+    return network
 
 
 def scaled_by_hand(problem: Problem, config: SSFN) -> tuple[Any, Any, Any]:
@@ -59,18 +67,16 @@ def losses_by_hand(scorer: SSFNScorer, selected: Any, new: Any) -> tuple[float, 
     problem, config = scorer.problem, scorer.config
     X, centre, spread = scaled_by_hand(problem, config)
     columns = [*selected, *new]
-    bound = 2 * np.sqrt(2 * problem.n_outputs) if config.norm_bound == "auto" else config.norm_bound
     linear_ridge = config.linear_ridge * max(1, len(selected)) if config.standardize else config.linear_ridge
-    penalties = Penalties(config.ridge, linear_ridge, bound, config.bias, config.unit_norm)
-    candidate = 1 + int(new[0]) if config.redraw and len(new) else 0
+    penalties = Penalties(config.ridge, linear_ridge, config.bias)
 
     def predict(r: int, f: int) -> Any:
-        train, judge = problem.rounds[r].training(f), problem.rounds[r].validation(f)
+        rows, judge = problem.rounds[r].training(f), problem.rounds[r].validation(f)
         outputs = []
         for draw in range(config.n_draws):
-            layer = scorer.layer((draw, len(selected), candidate), len(columns), config.n_units)
-            targets = (problem.targets[train] - centre) / spread
-            network = Network.train(X[train][:, columns], targets, problem.weights[train], *layer, penalties)
+            layer = scorer.layer(draw, len(selected), len(columns), config.n_units)
+            targets = (problem.targets[rows] - centre) / spread
+            network = train(X[rows][:, columns], targets, problem.weights[rows], layer, penalties)
             outputs.append(network.predict(X[judge][:, columns]) * spread + centre)
         return np.mean(outputs, axis=0)
 
@@ -87,10 +93,9 @@ def test_losses_are_those_of_networks_trained_one_by_one(case: dict[str, Any], d
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
-@pytest.mark.parametrize("kind", ["regression", "outputs"])
 @pytest.mark.parametrize("settings", SSFN_SETTINGS.values(), ids=SSFN_SETTINGS)
-def test_losses_of_other_networks(settings: dict[str, Any], kind: str, dtype: str, bound: float) -> None:
-    assert difference_from_twin(bind(make_case(kind), dtype, **settings)) <= bound
+def test_losses_of_other_networks(settings: dict[str, Any], dtype: str, bound: float) -> None:
+    assert difference_from_twin(bind(make_case("outputs"), dtype, **settings)) <= bound
 
 
 def test_first_step_and_long_selections() -> None:
@@ -102,16 +107,15 @@ def test_first_step_and_long_selections() -> None:
 
 def test_layers_are_prefixes_of_longer_ones_scaled_by_their_number_of_columns() -> None:
     scorer = bind(make_case())
-    (short, biases), (long, same) = (scorer.layer((1, 3, 0), n_slots, 12) for n_slots in (2, 8))
+    (short, biases), (long, same) = (scorer.layer(1, 3, n_slots, 12) for n_slots in (2, 8))
     np.testing.assert_allclose(short * np.sqrt(2), long[:2] * np.sqrt(8))
     np.testing.assert_array_equal(biases, same)
-    np.testing.assert_array_equal(biases, draw_biases(scorer.seed, (1, 3, 0), 12, "normal"))
+    np.testing.assert_array_equal(biases, draw_biases(scorer.seed, (1, 3, 0), 12))
     assert (np.abs(long) * np.sqrt(8)).mean() == pytest.approx(np.sqrt(2 / np.pi), rel=0.2)  # standard normal, scaled
-    raw = bind(make_case(), standardize=False, bias=False, distribution="uniform")
-    weights, biases = raw.layer((1, 3, 0), 8, 12)
-    assert 0.8 < np.abs(weights).max() < 1
+    weights, biases = bind(make_case(), standardize=False, bias=False).layer(1, 3, 8, 12)
+    np.testing.assert_allclose(weights, long * np.sqrt(8))
     assert not biases.any()
-    others = [scorer.layer(number, 8, 12)[0] for number in ((0, 3, 0), (1, 2, 0), (1, 3, 1))]
+    others = [scorer.layer(*number, 8, 12)[0] for number in ((0, 3), (1, 2))]
     assert all((other != long).all() for other in others)
 
 
@@ -132,19 +136,18 @@ def test_a_weight_of_zero_is_a_row_left_out_and_a_weight_of_two_a_row_twice() ->
 CV_FOR_BITS = {"folds": 3, "hold-out": 0.3, "loo": "loo", "time": TimeSeriesSplit(3)}
 
 
-@pytest.mark.parametrize("redraw", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("cv", CV_FOR_BITS.values(), ids=CV_FOR_BITS)
 def test_the_same_bits_for_every_number_of_jobs_and_chunk_size(
-    cv: Any, dtype: str, redraw: bool, monkeypatch: pytest.MonkeyPatch
+    cv: Any, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = make_case("classes", cv=cv, weighted=True)
-    expected = bind(problem, dtype, redraw=redraw).add_losses(SELECTED, CANDIDATES).parts
+    expected = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
     for n_jobs in (1, 2, 4):
         for numbers, per_job in [(1, 1), (2**8, 1), (2**30, 1), (2**30, 3)]:
-            monkeypatch.setattr(ssfn_scorer, "CHUNK_NUMBERS", numbers)
-            monkeypatch.setattr(ssfn_scorer, "CHUNKS_PER_JOB", per_job)
-            parts = bind(problem, dtype, n_jobs, redraw=redraw).add_losses(SELECTED, CANDIDATES).parts
+            monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", numbers)
+            monkeypatch.setattr(ssfn, "CHUNKS_PER_JOB", per_job)
+            parts = bind(problem, dtype, n_jobs).add_losses(SELECTED, CANDIDATES).parts
             np.testing.assert_array_equal(parts, expected)
 
 
@@ -153,15 +156,14 @@ def test_the_same_bits_for_every_number_of_jobs_and_chunk_size(
 def test_the_same_bits_for_every_backend(backend: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = make_case("outputs")
     expected = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
-    monkeypatch.setattr(ssfn_scorer, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", 1)
     with parallel_config(backend=backend, n_jobs=2):
         parts = bind(problem, dtype).add_losses(SELECTED, CANDIDATES).parts
     np.testing.assert_array_equal(parts, expected)
 
 
-@pytest.mark.parametrize("redraw", [False, True])
-def test_answers_depend_on_the_question_alone(redraw: bool) -> None:
-    check_answers_depend_on_the_question_alone(partial(bind, dtype="float32", redraw=redraw))
+def test_answers_depend_on_the_question_alone() -> None:
+    check_answers_depend_on_the_question_alone(partial(bind, dtype="float32"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -186,9 +188,7 @@ def test_memory_order_and_type_of_x_change_nothing(dtype: str) -> None:
         np.testing.assert_array_equal(bind(make_case(X=other), dtype).add_losses(SELECTED, CANDIDATES).parts, expected)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"norm_bound": 0.5}, {"clip": 0.7}, {"redraw": True, "standardize": False, "bias": False}]
-)
+@pytest.mark.parametrize("settings", [{}, {"clip": 0.7}, {"standardize": False, "bias": False}])
 @pytest.mark.parametrize("cv", [3, "explicit"])
 def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, settings: dict[str, Any]) -> None:
     problem = make_case("outputs", cv=cv, weighted=True)
@@ -197,11 +197,11 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, sett
     rows = slice(48)
     targets = (problem.targets[rows] - centre) / spread
     outputs = [
-        Network.train(
+        train(
             X[rows][:, SELECTED],
             targets,
             problem.weights[rows],
-            *scorer.layer((draw, REFIT_LAYER, 0), len(SELECTED), 25),
+            scorer.layer(draw, REFIT_LAYER, len(SELECTED), 25),
             scorer.penalties(len(SELECTED)),
         ).predict(X[:, SELECTED])
         for draw in range(2)
@@ -214,9 +214,8 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, sett
 
 
 @pytest.mark.parametrize("cv", [3, "loo", "explicit"])
-@pytest.mark.parametrize("settings", [{}, {"norm_bound": 1.0}, {"ridge": 0.0}])
-def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any, settings: dict[str, Any]) -> None:
-    scorer = bind(make_case("outputs", cv=cv), **settings)
+def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any) -> None:
+    scorer = bind(make_case("outputs", cv=cv))
     width, n_draws, ridge = scorer._refit_size(SELECTED)
     chosen = scorer._refit_losses(SELECTED, width, n_draws, [ridge])[1, 0]
     plain = scorer._refit_losses(SELECTED, scorer.config.n_units, scorer.config.n_draws, [scorer.config.ridge])[1, 0]
@@ -224,21 +223,19 @@ def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any, setti
     factor = width // scorer.config.n_units
     assert n_draws == -(-scorer.config.n_draws // factor)  # the number of units stays until one layer is left
     networks = scorer.fit(SELECTED).networks
-    assert [network.weights.shape for network in networks] == [(len(SELECTED), width)] * n_draws
+    assert [network.layers[0].weights.shape for network in networks] == [(len(SELECTED), width)] * n_draws
 
 
-@pytest.mark.parametrize("settings", [{"norm_bound": 1.0}, {"ridge": 0.0}, {"refit_units": 8}])
-def test_larger_ridges_are_tried_where_there_is_one_to_choose(settings: dict[str, Any]) -> None:
+def test_larger_ridges_are_tried_unless_the_size_is_given() -> None:
     assert bind(make_case(), ridge=0.5)._refit_ridges == [0.5, 1.5, 5.0, 15.0, 50.0]
-    scorer = bind(make_case(), **settings)
-    assert scorer._refit_ridges == [scorer.config.ridge]
+    assert bind(make_case(), ridge=0.5, refit_units=8)._refit_ridges == [0.5]
 
 
 @pytest.mark.parametrize("limit", ["MOST_REFIT_OPERATIONS", "WIDEST"])
 def test_wider_layers_are_tried_where_they_cost_little(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = bind(make_case(), n_units=10, n_draws=6)
     assert scorer._refit_widths == [(10, 6), (40, 2), (160, 1), (320, 1)]
-    monkeypatch.setattr(ssfn_scorer, limit, 0)
+    monkeypatch.setattr(ssfn, limit, 0)
     assert scorer._refit_widths == [(10, 6)]
 
 
@@ -343,7 +340,7 @@ def test_columns_that_repeat_leave_the_linear_part_as_it_is() -> None:
         problem = make_problem(X, y, groups=groups, task="regression", cv=3, random_state=0)
         scorer = SSFN(n_draws=1, refit_units=10, linear_ridge=5.0, dtype="float64").bind(problem, random_state=0)
         (network,) = scorer.fit(np.arange(X.shape[1])).networks
-        slopes.append(network.slopes.reshape(times, 3).sum(axis=0))
+        slopes.append(network.coef.reshape(times, 3).sum(axis=0))
         np.testing.assert_allclose(scorer.penalties(X.shape[1]).linear_ridge, 15.0 * times)
     np.testing.assert_allclose(slopes[1], slopes[0])
 
@@ -354,17 +351,16 @@ def test_a_path_of_ridges_is_each_ridge_alone(n_units: int, intercept: bool) -> 
     rng = np.random.default_rng(0)
     inputs, targets, weights = rng.normal(size=(40, 3)), rng.normal(size=(40, 2)), rng.integers(0, 3, size=40) * 1.0
     layer = draw_weights(0, (0, 0, 0), 3, n_units), draw_biases(0, (0, 0, 0), n_units)
-    penalties = Penalties(1.0, 1.0, None, intercept, False)
-    ridges = [0.1, 1.0, 30.0]
-    path = Network.train_path(inputs, targets, weights, *layer, penalties, ridges)
-    for ridge, network in zip(ridges, path, strict=True):
-        alone = Network.train(inputs, targets, weights, *layer, replace(penalties, ridge=ridge))
+    ridges, data = [0.1, 1.0, 30.0], (inputs, targets, weights)
+    path = train_networks(lambda: [data], [layer], linear_ridge=1.0, ridges=ridges, intercept=intercept)
+    for ridge, (network,) in zip(ridges, path, strict=True):
+        alone = train(*data, layer, Penalties(ridge, 1.0, intercept))
         np.testing.assert_allclose(network.predict(inputs), alone.predict(inputs), rtol=1e-8, atol=1e-10)
 
 
 BAD_SETTINGS = {
-    "n_units": 0, "n_draws": 0, "ridge": -1.0, "linear_ridge": -1.0, "norm_bound": 0.0, "bias": "yes", "clip": 0.0,
-    "standardize": 2.5, "unit_norm": "no", "redraw": None, "distribution": "cauchy", "refit_units": "many",
+    "n_units": 0, "n_draws": 0, "ridge": 0.0, "linear_ridge": -1.0, "bias": "yes", "clip": 0.0, "standardize": 2.5,
+    "refit_units": "many",
 }  # fmt: skip
 
 

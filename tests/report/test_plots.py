@@ -1,4 +1,4 @@
-"""The plot shows the path: its losses, what was kept, where it stopped, who came second."""
+"""The plots show what the selector found."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +15,25 @@ from sklearn.exceptions import NotFittedError
 
 from ngp import NeuralGreedyPursuit
 from ngp._formatting import taken_back
-from ngp.datasets import make_ohm
 from ngp.greedy.path import Path, Step
-from ngp.report import plot_path
-from ngp.report.plots import MOST_LABELS
+from ngp.report import (
+    plot_candidates,
+    plot_fit,
+    plot_path,
+    plot_pixels,
+    plot_ranking,
+    plot_runners_up,
+    plot_stability,
+)
+from ngp.report.style import COLOURS, shown_name, visible
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.colors import to_hex  # noqa: E402
+
+PLOTS = [plot_path, plot_ranking, plot_runners_up, plot_candidates]
 
 
 @pytest.fixture(autouse=True)
@@ -69,31 +80,16 @@ def test_kept_and_taken_back_steps_are_told_apart() -> None:
     assert ax.get_ylabel()
 
 
-def test_nothing_is_taken_back_where_all_is_kept() -> None:
-    ax = plot_path(make_steps([4.0, 3.0], n_kept=1))
-    assert "taken back" not in ax.get_legend_handles_labels()[1]
-    assert points(ax, "the selection: 1 feature").tolist() == [[1, 3]]
-
-
 def test_error_bars_are_one_standard_error() -> None:
     ax = plot_path(make_steps([4.0, 3.0], n_kept=1))
     segments = ax.containers[0].lines[2][0].get_segments()
     assert np.allclose(segments, [[[0, 3.9], [0, 4.1]], [[1, 2.9], [1, 3.1]]])
 
 
-def test_unknown_standard_errors_have_no_bars() -> None:
-    ax = plot_path([replace(step, standard_error=np.nan) for step in make_steps([4.0, 3.0], n_kept=1)])
-    assert np.allclose(np.diff(ax.containers[0].lines[2][0].get_segments(), axis=1), 0)
-
-
 def test_runners_up_stand_beside_their_steps() -> None:
     runners_up = points(plot_path(make_steps([4.0, 3.0, 2.0], n_kept=2)), "runner-up")[1:]
     assert np.allclose(runners_up[:, 1], [3.05, 2.05])
     assert ((runners_up[:, 0] > [1, 2]) & (runners_up[:, 0] < [1.5, 2.5])).all()
-
-
-def test_constant_prediction_is_a_line_across() -> None:
-    assert np.allclose(points(plot_path(make_steps([4.0, 3.0], n_kept=1)), "constant prediction")[:, 1], 4)
 
 
 def test_fixed_columns_are_named_as_the_start() -> None:
@@ -108,14 +104,10 @@ def test_empty_selection() -> None:
     assert points(ax, "the selection: 0 features").tolist() == [[0, 4]]
 
 
-def test_only_the_start() -> None:
-    assert tick_names(plot_path(make_steps([4.0], n_kept=0))) == ["none"]
-
-
 def test_long_path_names_some_steps() -> None:
     names = tick_names(plot_path(make_steps(list(np.linspace(4, 2, 61)), n_kept=30)))
     assert names[:3] == ["none", "x2", "x4"]
-    assert len(names) <= MOST_LABELS
+    assert len(names) <= 40
 
 
 def test_long_names_are_rotated_and_cut() -> None:
@@ -131,18 +123,18 @@ def test_losses_that_differ_much_are_shown_on_a_log_axis(last: float, scale: str
     ax.figure.canvas.draw()
 
 
-def rows_of(steps: Sequence[Step], numbers: Sequence[int]) -> list[list[float]]:
+def points_of(steps: Sequence[Step], numbers: Sequence[int]) -> list[list[float]]:
     return [[number, steps[number].loss] for number in numbers]
 
 
 def test_drops_and_exchanges_are_drawn_step_by_step() -> None:
     case = cases.exchanges()
     steps, ax = case.selector.path_, plot_path(case.selector)
-    assert points(ax, "selected").tolist() == rows_of(steps, [0, 3, 4, 5, 10])
-    assert points(ax, "dropped").tolist() == rows_of(steps, [8, 9])
-    assert points(ax, "undone later").tolist() == rows_of(steps, [1, 2, 7])
-    assert points(ax, "taken back").tolist() == rows_of(steps, [6, 11])
-    assert points(ax, "the selection: 4 features").tolist() == rows_of(steps, [10])
+    assert points(ax, "selected").tolist() == points_of(steps, [0, 3, 4, 5, 10])
+    assert points(ax, "dropped").tolist() == points_of(steps, [8, 9])
+    assert points(ax, "undone later").tolist() == points_of(steps, [1, 2, 7])
+    assert points(ax, "taken back").tolist() == points_of(steps, [6, 11])
+    assert points(ax, "the selection: 4 features").tolist() == points_of(steps, [10])
     assert ax.get_title() == "4 of 10 candidates selected"
     assert tick_names(ax)[:4] == ["none", "+ x3", "+ x4", "+ x1"]
     assert tick_names(ax)[6:] == ["+ x6", "x6 for x4", "− x3", "− x6", "+ x8", "+ x5"]
@@ -161,20 +153,19 @@ def test_the_numbers_of_features_are_above_where_they_fall_too() -> None:
 def test_the_line_follows_the_steps_that_stood(name: str) -> None:
     steps = cases.FLOATING[name]().selector.path_
     back = taken_back(steps)
-    stood = rows_of(steps, [number for number in range(len(steps)) if number not in back])
+    stood = points_of(steps, [number for number in range(len(steps)) if number not in back])
     drawn = [line for line in plot_path(steps).lines if line.get_marker() == "None" and len(line.get_xdata()) > 1]
     lines = [np.asarray(line.get_xydata()).tolist() for line in drawn]
     assert stood in lines
-    off = [line for line in lines if line[1] in rows_of(steps, sorted(back))]
+    off = [line for line in lines if line[1] in points_of(steps, sorted(back))]
     assert all(line[0] in stood for line in off)
-    assert sorted(point for line in off for point in line[1:]) == rows_of(steps, sorted(back))
+    assert sorted(point for line in off for point in line[1:]) == points_of(steps, sorted(back))
 
 
-@pytest.mark.parametrize("name", list(cases.FLOATING))
 @pytest.mark.parametrize("width", [3.15, 6.4])
-def test_labels_of_drops_and_exchanges_fit(name: str, width: float) -> None:
+def test_labels_of_drops_and_exchanges_fit(width: float) -> None:
     figure = pyplot.figure(figsize=(width, 4.6), layout="constrained")
-    ax = plot_path(cases.FLOATING[name]().selector, ax=figure.add_subplot())
+    ax = plot_path(cases.exchanges().selector, ax=figure.add_subplot())
     figure.canvas.draw()
     boxes = [text.get_window_extent() for text in ax.get_xticklabels()]
     if ax.get_xticklabels()[0].get_rotation() in (0, 90):
@@ -183,30 +174,261 @@ def test_labels_of_drops_and_exchanges_fit(name: str, width: float) -> None:
     assert 0 <= label.x0 < label.x1 <= figure.bbox.x1
 
 
-def test_selector_path_and_steps_are_the_same_to_it() -> None:
-    X, y, _ = make_ohm(60, random_state=0)
-    selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
-    ax = pyplot.figure().add_subplot()
-    assert selector.plot_path(ax=ax) is ax
-    shown = points(ax, "selected").tolist()
-    assert shown == [[step.n_selected, step.loss] for step in selector.path_]
-    for path in (selector, selector.path_, Path(selector.path_, "")):
-        assert points(plot_path(path), "selected").tolist() == shown
-
-
 def test_unfitted_selector() -> None:
     with pytest.raises(NotFittedError, match="not fitted"):
         NeuralGreedyPursuit().plot_path()
 
 
-@pytest.mark.parametrize("path", [[], 3, ["x1"]])
+@pytest.mark.parametrize("path", [[], 3])
 def test_no_steps(path: object) -> None:
     with pytest.raises(TypeError, match="no steps to plot: give a fitted selector"):
         plot_path(path)
 
 
-def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=r"pip install neural-greedy-pursuit\[plot\]"):
-        plot_path(make_steps([4.0, 3.0], n_kept=1))
+def bars(ax: Axes) -> list[float]:
+    return [bar.get_width() for bar in ax.patches]
+
+
+def colours(ax: Axes) -> list[str]:
+    return [to_hex(bar.get_facecolor()).upper() for bar in ax.patches]
+
+
+def names(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def notes(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_selector_and_its_result_give_the_same_figure(plot: Any) -> None:
+    case = cases.regression()
+    both = [plot(source) for source in (case.selector, case.result)]
+    assert names(both[0]) == names(both[1])
+    assert bars(both[0]) == bars(both[1])
+    assert both[0].get_xlabel() == both[1].get_xlabel()
+
+
+@pytest.mark.parametrize("plot", [plot_path, plot_ranking])
+def test_steps_alone_are_enough(plot: Any) -> None:
+    selector = cases.regression().selector
+    labels = [[text.get_text() for text in plot(source).texts + plot(source).get_xticklabels()] for source in
+              (selector, selector.path_, Path(selector.path_, ""))]  # fmt: skip
+    assert labels[0] == labels[1] == labels[2]
+
+
+def test_the_ranking_shows_the_drops() -> None:
+    case = cases.regression()
+    ax = plot_ranking(case.selector)
+    steps = case.selector.path_
+    assert names(ax) == [f"{rank}. x{group}" for rank, group in enumerate(case.selector.order_, 1)]
+    assert bars(ax) == pytest.approx([100 * (step.before - step.loss) / steps[0].loss for step in steps[1:4]])
+    assert notes(ax)[0] == f"{bars(ax)[0]:.1f}%"
+    assert ax.get_xlabel() == "share of the constant prediction's loss taken away (%)"
+
+
+def test_beside_fixed_columns_the_drops_are_shares_of_their_loss() -> None:
+    assert plot_ranking(cases.categories().selector).get_xlabel().startswith("share of the loss with the fixed columns")
+
+
+def test_of_many_ranks_the_first_are_shown() -> None:
+    step = cases.regression().selector.path_[1]
+    ax = plot_ranking([cases.regression().selector.path_[0], *[step] * 80])
+    assert len(bars(ax)) == 60
+    assert ax.get_title(loc="left") == "What each feature added (the first 60 of 80)"
+
+
+def test_close_calls_are_orange() -> None:
+    case = cases.digits()
+    gaps = [0.5, 1.5, 8.0]  # in standard errors
+    path = [
+        step if gap is None else replace(step, standard_error=(step.runner_up_loss - step.loss) / gap)
+        for step, gap in zip(case.result.path, [None, *gaps], strict=True)
+    ]
+    ax = plot_runners_up(replace(case.result, path=path))
+    assert bars(ax) == pytest.approx([0.5, 1.5, 5])
+    assert colours(ax) == [COLOURS[1], COLOURS[0], COLOURS[0]]
+    assert notes(ax) == ["0.5 close", "1.5", "8.0"]
+    winner, second = case.selector.order_[0], case.selector.path_[1].runner_up
+    assert names(ax)[0] == f"{case.selector.groups_.names[winner]}\nover {case.selector.groups_.names[second]}"
+
+
+def test_without_standard_errors_gaps_are_shares_of_the_loss() -> None:
+    result = cases.regression().result
+    single = replace(result, path=[replace(step, standard_error=np.nan) for step in result.path])
+    ax = plot_runners_up(single)
+    expected = [100 * (step.runner_up_loss - step.loss) / step.loss for step in single.path[1:]]
+    assert bars(ax) == pytest.approx(expected)
+    assert set(colours(ax)) == {COLOURS[0]}
+    assert ax.get_xlabel() == "gap (% of the winner's loss)"
+
+
+def test_candidates_are_coloured_by_their_share_of_the_winners_improvement() -> None:
+    case = cases.regression()
+    ax = plot_candidates(case.result)
+    shares = np.ma.filled(ax.images[0].get_array(), np.nan)
+    groups = [int(name[1:]) for name in names(ax)]
+    assert groups[:3] == case.selector.order_.tolist()
+    assert sorted(groups) == list(range(8))
+    steps = case.selector.path_[1:]
+    assert [step.before > step.loss for step in steps] == [True, True, True, False]
+    for number, step in enumerate(steps[:3]):
+        expected = np.clip((step.before - step.losses[groups]) / (step.before - step.loss), 0, 1)
+        np.testing.assert_allclose(shares[:, number], expected)
+
+
+def test_a_step_that_improved_nothing_is_compared_with_the_worst() -> None:
+    result = cases.regression().result
+    path = [replace(step, before=step.loss) for step in result.path]
+    shares = np.ma.filled(plot_candidates(replace(result, path=path)).images[0].get_array(), np.nan)
+    assert np.nanmin(shares[:, 0]) == 0
+    assert np.nanmax(shares[:, 0]) == 1
+
+
+def rows_marked(ax: Axes, mark: str) -> list[tuple[float, str]]:
+    """Step and candidate of all marks of a kind."""
+    found = [line.get_xydata()[0] for line in ax.lines if line.get_marker() == mark]
+    return sorted((float(x), names(ax)[int(y)]) for x, y in found)
+
+
+def test_a_candidate_is_followed_as_long_as_it_is_in() -> None:
+    ax = plot_candidates(cases.exchanges().selector)
+    assert rows_marked(ax, "x") == [(7, "x4"), (8, "x3"), (9, "x6")]
+    picks = {"x3": 1, "x4": 2, "x1": 3, "x2": 4, "x0": 5, "x6": 7, "x8": 10}
+    assert rows_marked(ax, "o") == sorted([*((step, name) for name, step in picks.items()), (6, "x6"), (11, "x5")])
+    hollow = [line.get_xydata()[0, 0] for line in ax.lines if line.get_markerfacecolor() == "none"]
+    assert hollow == [6, 11]
+    ends = {"x4": 7, "x3": 8, "x6": 9}
+    lines = [line for line in ax.lines if len(line.get_xdata()) == 2]
+    spans = {names(ax)[int(line.get_ydata()[0])]: list(line.get_xdata()) for line in lines}
+    assert spans == {name: [step + 0.5, ends.get(name, 12) - 0.5] for name, step in picks.items()}
+
+
+def test_a_drop_has_no_candidates_to_be_added() -> None:
+    steps = cases.exchanges().selector.path_[1:]
+    shares = np.ma.filled(plot_candidates(cases.exchanges().result).images[0].get_array(), np.nan)
+    assert np.isnan(shares).all(axis=0).tolist() == [step.action == "drop" for step in steps]
+
+
+@pytest.mark.parametrize("name", list(cases.FLOATING))
+def test_the_ranking_has_no_drops(name: str) -> None:
+    selector = cases.FLOATING[name]().selector
+    ax = plot_ranking(selector)
+    assert names(ax) == [f"{rank}. x{group}" for rank, group in enumerate(selector.order_, 1)]
+    steps = [next(s for s in selector.path_ if s.group == group and s.kept) for group in selector.order_]
+    assert bars(ax) == pytest.approx([100 * (step.before - step.loss) / selector.path_[0].loss for step in steps])
+
+
+def test_an_exchange_is_compared_with_what_it_gives_away() -> None:
+    ax = plot_runners_up(cases.exchanges().selector)
+    assert len(names(ax)) == 9  # of eleven steps two are drops
+    assert names(ax)[6] == "x6\nover x4"
+
+
+def test_pixels_that_were_dropped_are_not_shown() -> None:
+    selector = cases.exchanges().selector
+    ax = plot_pixels(selector, (2, selector.n_features_in_ // 2))
+    shown = np.asarray(ax.images[0].get_array())[..., 3] > 0
+    assert shown.ravel().tolist() == selector.support_.tolist()
+    assert notes(ax) == ["1", "2", "3", "4"]
+
+
+def test_pixels_are_those_that_were_selected() -> None:
+    case = cases.digits()
+    ax = plot_pixels(case.selector, (8, 8))
+    shown = np.asarray(ax.images[0].get_array())[..., 3] > 0
+    assert shown.ravel().tolist() == case.selector.support_.tolist()
+    assert notes(ax) == ["1", "2", "3"]
+    for text, group in zip(ax.texts, case.selector.order_, strict=True):
+        rows, cols = np.divmod(case.selector.groups_.columns[group], 8)
+        assert text.get_position() == (cols.mean(), rows.mean())
+    assert ax.get_title(loc="left") == "12 of 64 pixels, in 3 steps"
+
+
+def test_the_image_behind_is_shown() -> None:
+    case = cases.digits()
+    picture = np.asarray(plot_pixels(case.result, (8, 8), case.X.mean(axis=0).reshape(8, 8)).images[0].get_array())
+    support = case.selector.support_.reshape(8, 8)
+    assert set(picture[support][:, 3]) == {1.0}
+    assert set(picture[~support][:, 3]) == {0.5}
+
+
+def test_an_image_that_does_not_fit_is_refused() -> None:
+    case = cases.digits()
+    with pytest.raises(ValueError, match=r"image_shape=\(2, 2\) is no shape of an image with a pixel \d+: give"):
+        plot_pixels(case.selector, (2, 2))
+    with pytest.raises(ValueError, match=r"image of shape \(3, 3\) isn't of the image_shape \(8, 8\): give one value"):
+        plot_pixels(case.selector, (8, 8), np.zeros((3, 3)))
+
+
+def test_frequencies_are_sorted_and_shown_in_percent() -> None:
+    ax = plot_stability({"town": 0.35, "age": 1.0})
+    assert names(ax) == ["age", "town"]
+    assert bars(ax) == [100, 35]
+    assert notes(ax) == ["100%", "35%"]
+
+
+@pytest.mark.parametrize("frequencies", [{}, ["age"]])
+def test_other_things_than_frequencies_are_refused(frequencies: Any) -> None:
+    with pytest.raises(TypeError, match="frequencies must be a mapping of names to shares, such as"):
+        plot_stability(frequencies)
+
+
+@pytest.mark.parametrize("share", [1.5, float("nan")])
+def test_a_frequency_is_a_share(share: float) -> None:
+    with pytest.raises(ValueError, match=r"frequencies has .* for 'age': shares lie between 0 and 1"):
+        plot_stability({"age": share})
+
+
+def test_the_fit_of_a_regression_is_a_scatter() -> None:
+    result = cases.regression().result
+    line = plot_fit(result).lines[0]
+    assert line.get_xdata().tolist() == result.fit.truth
+    assert line.get_ydata().tolist() == result.fit.predicted
+
+
+def test_the_fit_of_classes_is_a_confusion_matrix() -> None:
+    result = cases.digits().result
+    ax = plot_fit(result)
+    counts = np.array(result.fit.confusion)
+    np.testing.assert_allclose(ax.images[0].get_array(), counts / counts.sum(axis=1, keepdims=True))
+    assert notes(ax) == [str(count) for count in counts[counts > 0]]
+    assert names(ax) == [str(digit) for digit in range(10)]
+
+
+def test_the_fit_is_that_of_a_result() -> None:
+    with pytest.raises(TypeError, match=r"is no result: give Result\.of"):
+        plot_fit(cases.regression().selector)  # type: ignore[arg-type]
+
+
+def test_a_path_alone_does_not_name_its_candidates() -> None:
+    with pytest.raises(TypeError, match="doesn't name its candidates: give a fitted selector or its result"):
+        plot_candidates(cases.regression().selector.path_)
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_nasty_names_are_drawn_as_they_are(plot: Any) -> None:
+    figure = plot(cases.nasty().result).figure
+    with pytest.warns(UserWarning, match="Glyph"):  # the font that comes with matplotlib has no Chinese signs
+        figure.canvas.draw()
+
+
+@pytest.mark.parametrize("plot", [*PLOTS, plot_fit])
+def test_it_draws_on_given_axes(plot: Any) -> None:
+    ax = pyplot.subplots()[1]
+    assert plot(cases.regression().result, ax=ax) is ax
+
+
+def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"plot_fit needs matplotlib.*pip install neural-greedy-pursuit\[plot\]"):
+        plot_fit(cases.regression().result)
+
+
+def test_names_are_made_visible_and_short() -> None:
+    assert visible("a\tb\u2028c\ud800") == r"a\tb\u2028c\ud800"
+    assert visible("größe 名前") == "größe 名前"
+    assert shown_name("x" * 10 + "end", 10) == "xxxxxx…end"
+    assert len(shown_name("y" * 500)) == 24
+    assert shown_name("$a$") == r"\$a\$"

@@ -18,9 +18,7 @@ from ngp.baselines.downstream import PredictorEstimator
 from ngp.data.groups import make_groups
 from ngp.data.problem import make_problem
 from ngp.kernels.devices import require_torch
-from ngp.predictors.cnn import CNN
-from ngp.predictors.mlp import MLP
-from ngp.predictors.networks import NetworkPredictor, one_torch_thread
+from ngp.predictors.networks import CNN, MLP, NetworkPredictor, one_torch_thread
 
 __all__ = ["DeepLIFT"]
 

@@ -102,7 +102,7 @@ class LassoNet(Baseline):
         import torch
         from lassonet import LassoNetClassifier, LassoNetRegressor
 
-        from ngp.kernels.stacks import seeded
+        from ngp.kernels.networks import seeded
         from ngp.predictors.networks import one_torch_thread
 
         if not np.ptp(data.targets, axis=0).any():  # any order would be made up

@@ -1,7 +1,7 @@
 """Screening: a cheap first pass that ranks the candidates of a step, so that only the best are scored exactly.
 
 Asked of each candidate is how much of what the selection leaves unexplained a few random units of it, together with
-the selected columns, would explain (see `ngp.kernels.explaining`). Whatever the predictor is, this pass is a little
+the selected columns, would explain (see `ngp.kernels.screening`). Whatever the predictor is, this pass is a little
 network of its own. It reads the rows that ever train, under K folds all of them. That doesn't flatter the losses: the
 exact pass judges every candidate it gets as it would without screening, so the lowest loss can only be missed. Of very
 many rows it reads a random part.
@@ -16,9 +16,9 @@ import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.kernels.explaining import ScreenTask, gains, screen_task
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
+from ngp.kernels.screening import ScreenTask, gains, screen_task
 from ngp.predictors.base import ColumnSets, scaled_columns
 
 __all__ = ["Screening", "n_scored"]

@@ -99,19 +99,43 @@ static void choose(const char *wanted)
     instruction_set = "plain", vector_bytes = 16;
 }
 
+/* Takes the buffers of a tuple of n arrays, of which those in the mask `written` must be writable; 0 after an error. */
+static int take(PyObject *arrays, Py_buffer *view, int n, unsigned written)
+{
+    if (PyTuple_Size(arrays) != n) {
+        PyErr_Format(PyExc_ValueError, "expected %d arrays", n);
+        return 0;
+    }
+    for (int i = 0; i < n; i++)
+        if (PyObject_GetBuffer(PyTuple_GetItem(arrays, i), view + i, written >> i & 1 ? PyBUF_WRITABLE : PyBUF_SIMPLE)) {
+            while (i--)
+                PyBuffer_Release(view + i);
+            return 0;
+        }
+    return 1;
+}
+
+/* Gives them back; None, or an error if there was too little memory. */
+static PyObject *give_back(Py_buffer *view, int n, int done)
+{
+    for (int i = 0; i < n; i++)
+        PyBuffer_Release(view + i);
+    if (!done)
+        return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
 enum { SEGMENTS, SELECTED, MEANS, INVERSE, RESIDUAL, PREDICTION, WEIGHTS, FOLD_WEIGHT, COLUMNS, BASE,
        SLOT_WEIGHTS, TARGETS, OUT, N_ARRAYS };
 
-/* score(arrays, sizes, flags, ridge, linear_ridge, norm_bound, phases, state): arrays in the order above, sizes
- * (n_rows, padded_rows, n_folds, n_outputs, n_selected, n_candidates, n_new, n_draws, n_hidden,
- * base_width, n_slots, base_stride), flags (centred, intercept, unit_norm, use_linear, weighted, single),
- * phases as in _task.h, state as `make_state` made it, or None. */
-#define SIZES "(llllllllllll)(pppppp)"
+/* score(arrays, sizes, flags, ridge, linear_ridge, phases, state): arrays in the order above, sizes (n_rows,
+ * padded_rows, n_folds, n_outputs, n_selected, n_candidates, n_new, n_draws, n_hidden, base_width), flags (intercept,
+ * weighted, single), phases as in _task.h, state as `make_state` made it, or None. */
+#define SIZES "(llllllllll)(ppp)"
 #define SIZES_OF(t, single)                                                                                     \
     &(t).linear.n_rows, &(t).linear.padded_rows, &(t).linear.n_folds, &(t).linear.n_outputs,                    \
         &(t).linear.n_selected, &(t).n_candidates, &(t).n_new, &(t).n_draws, &(t).n_hidden, &(t).base_width,    \
-        &(t).n_slots, &(t).base_stride, &(t).linear.centred, &(t).intercept, &(t).unit_norm, &(t).use_linear,   \
-        &(t).weighted, &(single)
+        &(t).linear.intercept, &(t).weighted, &(single)
 
 static PyObject *score(PyObject *module, PyObject *args)
 {
@@ -120,8 +144,8 @@ static PyObject *score(PyObject *module, PyObject *args)
     Linear *lin = &t.linear;
     int single;
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!" SIZES "dddiO", &PyTuple_Type, &arrays, SIZES_OF(t, single), &t.ridge,
-                          &lin->ridge, &t.norm_bound, &t.phases, &state))
+    if (!PyArg_ParseTuple(args, "O!" SIZES "ddiO", &PyTuple_Type, &arrays, SIZES_OF(t, single), &t.ridge,
+                          &lin->ridge, &t.phases, &state))
         return NULL;
     t.blocked = state != Py_None;
     if (t.blocked) {
@@ -130,15 +154,9 @@ static PyObject *score(PyObject *module, PyObject *args)
             return PyErr_Format(PyExc_ValueError, "state must come from make_state, called with the same sizes");
         t.state = PyByteArray_AsString(state);
     }
-    if (PyTuple_Size(arrays) != N_ARRAYS)
-        return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_ARRAYS);
     Py_buffer view[N_ARRAYS];
-    for (int i = 0; i < N_ARRAYS; i++)
-        if (PyObject_GetBuffer(PyTuple_GetItem(arrays, i), view + i, i == OUT ? PyBUF_WRITABLE : PyBUF_SIMPLE)) {
-            while (i--)
-                PyBuffer_Release(view + i);
-            return NULL;
-        }
+    if (!take(arrays, view, N_ARRAYS, 1u << OUT))
+        return NULL;
     lin->segments = view[SEGMENTS].buf, lin->selected = view[SELECTED].buf, lin->means = view[MEANS].buf;
     lin->inverse = view[INVERSE].buf, lin->residual = view[RESIDUAL].buf, lin->weights = view[WEIGHTS].buf;
     lin->prediction = view[PREDICTION].buf, lin->fold_weight = view[FOLD_WEIGHT].buf;
@@ -148,11 +166,7 @@ static PyObject *score(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     done = (single ? score_f32 : score_f64)(&t);
     Py_END_ALLOW_THREADS
-    for (int i = 0; i < N_ARRAYS; i++)
-        PyBuffer_Release(view + i);
-    if (!done)
-        return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    return give_back(view, N_ARRAYS, done);
 }
 
 /* make_state(sizes, flags): what `score` keeps of a chunk of candidates from one block of rows to the next. */
@@ -184,16 +198,9 @@ static PyObject *perceptron(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!(llllll)(dd)dip", &PyTuple_Type, &arrays, &t.n_inputs, &t.width, &t.n_outputs,
                           &t.n_steps, &t.batch, &t.n_judged, t.rates, t.rates + 1, &t.decay, &t.loss, &single))
         return NULL;
-    if (PyTuple_Size(arrays) != N_TRAINED)
-        return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_TRAINED);
     Py_buffer view[N_TRAINED];
-    for (int i = 0; i < N_TRAINED; i++)
-        if (PyObject_GetBuffer(PyTuple_GetItem(arrays, i), view + i,
-                               i == PARAMETERS || i == OUTPUTS ? PyBUF_WRITABLE : PyBUF_SIMPLE)) {
-            while (i--)
-                PyBuffer_Release(view + i);
-            return NULL;
-        }
+    if (!take(arrays, view, N_TRAINED, 1u << PARAMETERS | 1u << OUTPUTS))
+        return NULL;
     t.inputs = view[INPUTS_OF_ROWS].buf, t.targets = view[TARGETS_OF_ROWS].buf, t.parameters = view[PARAMETERS].buf;
     t.rows = view[ROWS_OF_STEPS].buf, t.shares = view[SHARES].buf, t.judged = view[JUDGED].buf;
     t.out = view[OUTPUTS].buf;
@@ -201,11 +208,7 @@ static PyObject *perceptron(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     done = (single ? perceptron_f32 : perceptron_f64)(&t);
     Py_END_ALLOW_THREADS
-    for (int i = 0; i < N_TRAINED; i++)
-        PyBuffer_Release(view + i);
-    if (!done)
-        return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    return give_back(view, N_TRAINED, done);
 }
 
 enum { SCREENED_COLUMNS, SCREEN_BASE, SHIFT, SCREEN_SLOTS, PLACES, RIDGE, GAINS, N_SCREENED };
@@ -219,15 +222,9 @@ static PyObject *screen(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!(llllll)", &PyTuple_Type, &arrays, &t.n_candidates, &t.n_new, &t.n_rows,
                           &t.n_outputs, &t.n_params, &t.width))
         return NULL;
-    if (PyTuple_Size(arrays) != N_SCREENED)
-        return PyErr_Format(PyExc_ValueError, "expected %d arrays", N_SCREENED);
     Py_buffer view[N_SCREENED];
-    for (int i = 0; i < N_SCREENED; i++)
-        if (PyObject_GetBuffer(PyTuple_GetItem(arrays, i), view + i, i == GAINS ? PyBUF_WRITABLE : PyBUF_SIMPLE)) {
-            while (i--)
-                PyBuffer_Release(view + i);
-            return NULL;
-        }
+    if (!take(arrays, view, N_SCREENED, 1u << GAINS))
+        return NULL;
     t.columns = view[SCREENED_COLUMNS].buf, t.base = view[SCREEN_BASE].buf, t.shift = view[SHIFT].buf;
     t.slot_weights = view[SCREEN_SLOTS].buf, t.places = view[PLACES].buf, t.ridge = view[RIDGE].buf;
     t.out = view[GAINS].buf;
@@ -235,11 +232,7 @@ static PyObject *screen(PyObject *module, PyObject *args)
     Py_BEGIN_ALLOW_THREADS
     done = screen_f32(&t);
     Py_END_ALLOW_THREADS
-    for (int i = 0; i < N_SCREENED; i++)
-        PyBuffer_Release(view + i);
-    if (!done)
-        return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    return give_back(view, N_SCREENED, done);
 }
 
 /* current(): name and vector width in bytes of the instruction set in use. */

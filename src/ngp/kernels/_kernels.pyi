@@ -1,4 +1,4 @@
-"""The compiled kernels; `ngp.compute.fallback` and `ngp.compute.training` are their readable twins."""
+"""The compiled kernels; `ngp.kernels.plain` and `ngp.kernels.training` are their readable twins."""
 
 from typing import Any
 
@@ -8,8 +8,10 @@ def score(
     flags: tuple[bool, ...],
     ridge: float,
     linear_ridge: float,
-    norm_bound: float,
+    phases: int,
+    state: Any,
 ) -> None: ...
+def make_state(sizes: tuple[int, ...], flags: tuple[bool, ...]) -> Any: ...
 def perceptron(
     arrays: tuple[Any, ...],
     sizes: tuple[int, ...],

@@ -135,7 +135,7 @@ static void NAME(fold_slopes)(const Linear *lin, const LinearWork *w, long fold)
     const double *sums = w->total + k * m + m * m, *own = cell + k * m + m * m;
     double *slopes = w->slopes + fold * m * Q, *mean = w->offsets + fold * (m + Q), largest = 0;
     for (long a = 0; a < m; a++)
-        mean[a] = lin->centred ? (sums[a] - own[a]) / weight : 0;
+        mean[a] = lin->intercept ? (sums[a] - own[a]) / weight : 0;
     for (long i = 0; i < k * m; i++)
         w->c[i] = w->total[i] - cell[i] - weight * mean_s[i / m] * mean[i % m];
     for (long i = 0; i < m * m; i++)

@@ -8,7 +8,7 @@
 
 typedef struct {
     long one, target, lin;    /* where in a row the intercept, the targets and the linear units begin */
-    long n_lin, lin_width;    /* linear units of a fold: 2 Q or none; padded but in the simplest case */
+    long n_lin, lin_width;    /* linear units of a fold: 2 Q; padded but in the simplest case */
     long row_width;           /* padded */
     long tail_first;          /* the vector in which the hidden units end: from here on `tail` is added */
     long seg_width;           /* columns whose Gram matrices are kept apart by segment: up to the targets */
@@ -19,7 +19,6 @@ typedef struct {
     REAL *weighted;           /* BLOCK_ROWS x row_width */
     REAL *system;             /* (n_params + VW) x sys_width */
     REAL *floor;              /* n_params */
-    REAL *forward;            /* sys_width */
     double *y;                /* K x Q x J */
     double *linear_scratch;
     /* A candidate's own: */
@@ -41,7 +40,7 @@ typedef NAME(Work) NAME(Solver); /* a name for other templates */
 /* One output, one new column: by far the most common case, with predictions of its own (`predict_single`). */
 static inline int NAME(is_single)(const Task *t)
 {
-    return t->linear.n_outputs == 1 && t->n_slots == 1 && !t->unit_norm;
+    return t->linear.n_outputs == 1 && t->n_new == 1;
 }
 
 /* Hidden units of `n` rows, before the tail: relu(base + x r) - shift. The rows go side by side, so that the
@@ -49,9 +48,9 @@ static inline int NAME(is_single)(const Task *t)
 static inline __attribute__((always_inline)) void NAME(hidden)(
     const Task *t, const Work *w, const double *x, const REAL *slots, const REAL *base, REAL *row, const int n)
 {
-    const long width = t->base_width, stride = w->row_width, n_slots = t->n_slots, J = t->linear.n_rows;
+    const long width = t->base_width, stride = w->row_width, n_new = t->n_new, J = t->linear.n_rows;
     const REAL *shift = w->shift;
-    if (n_slots == 1 && !t->unit_norm) { /* by far the most common case */
+    if (n_new == 1) { /* by far the most common case */
         REAL first[2];
         for (int i = 0; i < n; i++)
             first[i] = x[i];
@@ -66,23 +65,10 @@ static inline __attribute__((always_inline)) void NAME(hidden)(
     for (int i = 0; i < n; i++)
         for (long c = 0; c < width; c += VW) {
             vec z = *(const vec *)(base + i * width + c);
-            for (long a = 0; a < n_slots; a++)
+            for (long a = 0; a < n_new; a++)
                 z += (REAL)x[a * J + i] * *(const vec *)(slots + a * width + c);
-            if (!t->unit_norm)
-                z = NAME(relu)(z) - *(const vec *)(shift + c);
-            *(vec *)(row + i * stride + c) = z;
+            *(vec *)(row + i * stride + c) = NAME(relu)(z) - *(const vec *)(shift + c);
         }
-}
-
-/* What is left to do to a row's hidden units where each sample's projections are scaled to unit norm first. */
-static void NAME(normalize)(const Task *t, const Work *w, REAL *row)
-{
-    vec squares = {0};
-    for (long c = 0; c < t->base_width; c += VW)
-        squares += *(vec *)(row + c) * *(vec *)(row + c);
-    const REAL norm = SQRT(NAME(lane_sum)(squares)), factor = norm > 0 ? 1 / norm : 0;
-    for (long c = 0; c < t->base_width; c += VW)
-        *(vec *)(row + c) = NAME(relu)(factor * *(vec *)(row + c)) - *(const vec *)(w->shift + c);
 }
 
 /* Rows [from, to) into the block: hidden units and tail. */
@@ -91,8 +77,8 @@ static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long 
     const long J = t->linear.n_rows, width = t->base_width, stride = w->row_width;
     const long tail_first = w->tail_first, tail_width = stride - tail_first;
     const double *x = t->columns + cand * t->n_new * J;
-    const REAL *base = (const REAL *)t->base + cand * t->base_stride + draw * J * width;
-    const REAL *slots = (const REAL *)t->slot_weights + draw * t->n_slots * width;
+    const REAL *base = (const REAL *)t->base + draw * J * width;
+    const REAL *slots = (const REAL *)t->slot_weights + draw * t->n_new * width;
     long j = from;
     for (; j + 2 <= to; j += 2)
         NAME(hidden)(t, w, x + j, slots, base + j * width, w->block + (j - from) * stride, 2);
@@ -101,8 +87,6 @@ static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long 
     for (j = from; j < to; j++) {
         REAL *row = w->block + (j - from) * stride;
         const REAL *tail = w->tail + j * tail_width - tail_first;
-        if (t->unit_norm)
-            NAME(normalize)(t, w, row);
         if (tail_first < width) /* the vector that hidden units and tail share */
             *(vec *)(row + tail_first) += *(const vec *)(tail + tail_first);
         for (long c = width; c < stride; c += VW)
@@ -116,7 +100,7 @@ static void NAME(find_shift)(const Task *t, Work *w, long cand, long draw)
 {
     const long n = MIN(t->linear.n_rows, SHIFT_ROWS);
     memset(w->shift, 0, t->base_width * sizeof(REAL));
-    if (!t->intercept)
+    if (!t->linear.intercept)
         return;
     NAME(fill)(t, w, cand, draw, 0, n);
     for (long j = 0; j < n; j++)
@@ -193,13 +177,11 @@ static void NAME(fill_tail)(const Task *t, Work *w, long cand)
     const REAL *targets = t->targets;
     for (long j = 0; j < J; j++) {
         REAL *tail = w->tail + j * width - w->tail_first;
-        if (t->intercept)
+        if (lin->intercept)
             tail[w->one] = 1;
         for (long q = 0; q < Q; q++)
             tail[w->target + q] = targets[j * Q + q];
     }
-    if (!t->use_linear)
-        return;
     NAME64(linear_predictions)(lin, &w->linear, t->columns + cand * t->n_new * J, w->y);
     for (long fold = 0; fold < lin->n_folds; fold++)
         for (long q = 0; q < Q; q++) {

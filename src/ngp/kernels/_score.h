@@ -13,9 +13,9 @@ static void NAME(set_widths)(const Task *t, Work *w)
 {
     const long K = t->linear.n_folds, Q = t->linear.n_outputs;
     w->one = t->n_hidden;
-    w->target = w->one + t->intercept;
+    w->target = w->one + t->linear.intercept;
     w->lin = w->target + Q;
-    w->n_lin = t->use_linear ? 2 * Q : 0;
+    w->n_lin = 2 * Q;
     w->lin_width = NAME(is_single)(t) ? w->n_lin : PAD(w->n_lin);
     w->row_width = PAD(w->lin + K * w->n_lin);
     w->seg_width = PAD(w->lin);
@@ -38,11 +38,10 @@ static size_t NAME(lay_out)(const Task *t, Work *group, long n, char *memory)
             TAKE(weighted, t->weighted ? BLOCK_ROWS * w->row_width : 0);
             TAKE(system, (w->n_params + VW) * w->sys_width);
             TAKE(floor, w->n_params);
-            TAKE(forward, w->sys_width);
-            TAKE(y, t->use_linear ? K * Q * J : 0);
+            TAKE(y, K * Q * J);
             NAME64(LinearWork) unused;
             NAME64(linear_keep)(&t->linear, t->n_new, &unused, NULL);
-            TAKE(linear_scratch, t->use_linear ? NAME64(linear_lay_out)(&t->linear, &unused, NULL) : 0);
+            TAKE(linear_scratch, NAME64(linear_lay_out)(&t->linear, &unused, NULL));
         }
         TAKE(tail, J * (w->row_width - w->tail_first));
         TAKE(own_lin, J * w->lin_width);
@@ -60,7 +59,6 @@ static __attribute__((unused)) size_t NAME(lay_out_solver)(const Task *t, Work *
     NAME(set_widths)(t, w);
     TAKE(system, (w->n_params + VW) * w->sys_width);
     TAKE(floor, w->n_params);
-    TAKE(forward, w->sys_width);
     TAKE(total, w->seg_width * w->seg_width);
     TAKE(solution, t->linear.n_folds * t->linear.n_outputs * w->sys_width);
     return bytes;
@@ -156,9 +154,9 @@ static void NAME(solve_here)(const Task *t, Work *w, long cand, long draw)
 /* The phases of the linear part, and all that no draw changes. */
 static void NAME(prepare)(const Task *t, Work *w, long cand)
 {
-    if (t->use_linear && t->phases & LINEAR_SUMS)
+    if (t->phases & LINEAR_SUMS)
         NAME64(linear_sums)(&t->linear, &w->linear, t->columns + cand * t->n_new * t->linear.n_rows);
-    if (t->use_linear && t->phases & LINEAR_SOLVE)
+    if (t->phases & LINEAR_SOLVE)
         NAME64(linear_solve)(&t->linear, &w->linear);
     if (t->phases & (LAYER_SUMS | PREDICT))
         NAME(fill_tail)(t, w, cand);

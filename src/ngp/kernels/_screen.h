@@ -2,7 +2,7 @@
  *
  * A candidate's row of a sample is relu(base + x r) + x e + shift, where r and e are the weights and the places of its
  * columns x, so that units, the columns themselves, the intercept and the residuals come out side by side (see
- * ngp.kernels.explaining). One Gram product and one Cholesky factorisation of it give the ridge regression's gain.
+ * ngp.kernels.screening). One Gram product and one Cholesky factorisation of it give the ridge regression's gain.
  *
  * Included once for each instruction set, in single precision: a ranking needs no more. */
 

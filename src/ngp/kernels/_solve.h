@@ -36,37 +36,14 @@ static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
     }
     for (long i = 0; i < w->n_params; i++) {
         REAL *pivot = w->system + i * ld + i;
-        /* What is left of total minus part is no better than the rounding of the total; without a ridge, all that
-         * the elimination adds to it may stand in for a pivot that should be zero. */
-        w->floor[i] = (ridge > 0 ? 8 : w->n_params) * EPSILON * (i < own ? w->total[i * seg + i] : *pivot);
-        if (!t->intercept || i != w->one)
+        /* What is left of total minus part is no better than the rounding of the total. */
+        w->floor[i] = 8 * EPSILON * (i < own ? w->total[i * seg + i] : *pivot);
+        if (!t->linear.intercept || i != w->one)
             *pivot += ridge;
     }
 }
 
-/* Squared norms of the penalised weights O, and of U^-T O, from which Newton's step follows. */
-static void NAME(norms)(const Task *t, Work *w, const REAL *solution, double *norm, double *curvature)
-{
-    const long n = w->n_params, ld = w->sys_width;
-    REAL *q = w->forward;
-    *norm = *curvature = 0;
-    for (long output = 0; output < t->linear.n_outputs; output++) {
-        memcpy(q, solution + output * ld, n * sizeof(REAL));
-        if (t->intercept)
-            q[w->one] = 0;
-        for (long i = 0; i < n; i++)
-            *norm += (double)q[i] * q[i];
-        for (long i = 0; i < n; i++) {
-            q[i] /= w->system[i * ld + i];
-            *curvature += (double)q[i] * q[i];
-            for (long c = i + 1; c < n; c++)
-                q[c] -= w->system[i * ld + c] * q[i];
-        }
-    }
-}
-
-/* Output weights of one fold: ridge, and where the norm bound is violated the ridge that meets it exactly
- * (Newton on 1/|O(lambda)| = 1/bound, monotone from below, as in trust-region methods). */
+/* Output weights of one fold; where rounding made the matrix indefinite, with the smallest ridge that will do, about. */
 static void NAME(solve_fold)(const Task *t, Work *w, long fold)
 {
     const long n = w->n_params, ld = w->sys_width, Q = t->linear.n_outputs;
@@ -74,23 +51,15 @@ static void NAME(solve_fold)(const Task *t, Work *w, long fold)
     double lambda = t->ridge;
     for (int attempt = 0; attempt < 100; attempt++) {
         NAME(assemble)(t, w, fold, lambda);
-        if (!NAME(cholesky)(w->system, n, ld, w->floor)) {
-            double smallest = 0; /* the smallest ridge that this precision can factor, about */
-            for (long i = 0; i < n; i++)
-                smallest += w->floor[i];
-            lambda = lambda > smallest / n ? 4 * lambda : 4 * smallest / n + 1e-30;
-            continue;
+        if (NAME(cholesky)(w->system, n, ld, w->floor)) {
+            for (long q = 0; q < Q; q++)
+                NAME(back_substitute)(w->system, n, ld, n + q, solution + q * ld);
+            return;
         }
-        for (long q = 0; q < Q; q++)
-            NAME(back_substitute)(w->system, n, ld, n + q, solution + q * ld);
-        if (!(t->norm_bound > 0))
-            return;
-        double norm, curvature;
-        NAME(norms)(t, w, solution, &norm, &curvature);
-        const double excess = (sqrt(norm) - t->norm_bound) / t->norm_bound;
-        if (excess <= 8 * EPSILON)
-            return;
-        lambda += norm / curvature * excess;
+        double smallest = 0;
+        for (long i = 0; i < n; i++)
+            smallest += w->floor[i];
+        lambda = lambda > smallest / n ? 4 * lambda : 4 * smallest / n + 1e-30;
     }
 }
 
@@ -99,11 +68,11 @@ static void NAME(predict_single)(const Task *t, Work *w, long cand, long draw, l
 {
     const long J = t->linear.n_rows, width = t->base_width, n_lin = w->n_lin;
     const double *x = t->columns + cand * J;
-    const REAL *base = (const REAL *)t->base + cand * t->base_stride + draw * J * width;
+    const REAL *base = (const REAL *)t->base + draw * J * width;
     const REAL *slots = (const REAL *)t->slot_weights + draw * width;
     const REAL *o = w->solution + fold * w->sys_width, *lin_o = w->lin_solution + fold * n_lin;
     const REAL share = (REAL)1 / t->n_draws;
-    REAL *out = (REAL *)t->out + cand * J, weights[width], constant = t->intercept ? o[w->one] : 0;
+    REAL *out = (REAL *)t->out + cand * J, weights[width], constant = t->linear.intercept ? o[w->one] : 0;
     for (long h = 0; h < width; h++) {
         weights[h] = h < t->n_hidden ? o[h] : 0;
         constant -= w->shift[h] * weights[h];

@@ -15,7 +15,7 @@ typedef struct {
     const double *weights;     /* J sample weights */
     const double *fold_weight; /* K sums of the training weights, over all blocks */
     double ridge;
-    int centred;               /* whether the regressions have an intercept */
+    int intercept;             /* whether the regressions have one */
 } Linear;
 
 typedef struct {
@@ -27,12 +27,10 @@ typedef struct {
     long n_hidden;            /* H */
     long base_width;          /* H rounded up to whole vectors */
     const void *base;         /* n_draws x J x base_width pre-activations from S, bias included */
-    long base_stride;         /* 0 where all candidates share `base`, else the distance to the next one's */
-    const void *slot_weights; /* n_draws x n_slots x base_width random weights of the first new columns */
-    long n_slots;             /* m, or 0 where `base` is complete */
+    const void *slot_weights; /* n_draws x m x base_width random weights of the new columns */
     const void *targets;      /* J x Q */
-    int intercept, unit_norm, use_linear, weighted;
-    double ridge, norm_bound; /* norm_bound 0: none */
+    int weighted;             /* whether sample weights differ from one */
+    double ridge;
     void *out;                /* n_candidates x J x Q: means over the draws */
     int phases;               /* what is done with these rows, see below */
     int blocked;              /* whether this is one block of several */

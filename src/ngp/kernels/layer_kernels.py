@@ -22,7 +22,7 @@ __all__ = ["add_predictions", "find_shifts", "solve_systems", "sum_grams"]
 
 @triton.jit
 def _units(  # type: ignore[no-untyped-def]
-    base, slots, columns, row, known, n_units, n_new, n_rows, UNITS: tl.constexpr, UNIT_NORM: tl.constexpr
+    base, slots, columns, row, known, n_units, n_new, n_rows, UNITS: tl.constexpr
 ):
     """Hidden units (UNITS, rows) before their shift."""
     unit = tl.arange(0, UNITS)
@@ -31,19 +31,16 @@ def _units(  # type: ignore[no-untyped-def]
     for a in range(n_new):
         x = tl.load(columns + a * n_rows + row, mask=known, other=0.0)
         z += tl.load(slots + a * n_units + unit, mask=unit < n_units, other=0.0)[:, None] * x[None, :]
-    if UNIT_NORM:
-        norm = tl.sqrt(tl.sum(z * z, axis=0))
-        z = z / tl.where(norm > 0, norm, 1.0)[None, :]
     return tl.maximum(z, 0.0, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def _shifted(  # type: ignore[no-untyped-def]
     base, slots, columns, shift, row, known, n_units, n_new, n_rows,
-    UNITS: tl.constexpr, UNIT_NORM: tl.constexpr,
+    UNITS: tl.constexpr,
 ):  # fmt: skip
     """Hidden units (UNITS, rows); zero beyond the real ones."""
-    z = _units(base, slots, columns, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM) - shift[:, None]
+    z = _units(base, slots, columns, row, known, n_units, n_new, n_rows, UNITS) - shift[:, None]
     return tl.where((tl.arange(0, UNITS) < n_units)[:, None] & known[None, :], z, 0.0)
 
 
@@ -77,14 +74,14 @@ def _tail(  # type: ignore[no-untyped-def]
 @triton.jit
 def find_shifts(  # type: ignore[no-untyped-def]
     base, slots, columns, shifts, n_added, n_units, n_new, n_rows, n_first,
-    UNITS: tl.constexpr, ROWS: tl.constexpr, UNIT_NORM: tl.constexpr,
+    UNITS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Mean of each unit over the first samples: what it is shifted by."""
     candidate = tl.program_id(0).to(tl.int64)
     base += (candidate >= n_added) * n_units * n_rows
     row = tl.arange(0, ROWS)
     known = row < n_first
-    z = _units(base, slots, columns + candidate * n_new * n_rows, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM)
+    z = _units(base, slots, columns + candidate * n_new * n_rows, row, known, n_units, n_new, n_rows, UNITS)
     mean = tl.sum(tl.where(known[None, :], z, 0.0), axis=1) / n_first
     unit = tl.arange(0, UNITS)
     tl.store(shifts + candidate * UNITS + unit, tl.where(unit < n_units, mean, 0.0))
@@ -94,7 +91,7 @@ def find_shifts(  # type: ignore[no-untyped-def]
 def sum_grams(  # type: ignore[no-untyped-def]
     base, slots, columns, shifts, shared, slopes, offsets, rest, weights, pieces, grams,
     n_added, n_units, n_new, n_rows, n_outputs, n_rest, per_fold, n_pieces,
-    UNITS: tl.constexpr, TAIL: tl.constexpr, ROWS: tl.constexpr, UNIT_NORM: tl.constexpr, WEIGHTED: tl.constexpr,
+    UNITS: tl.constexpr, TAIL: tl.constexpr, ROWS: tl.constexpr, WEIGHTED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gram matrices of the rows, (n_candidates, n_pieces, UNITS + TAIL, UNITS + TAIL), their lower left half."""
@@ -115,7 +112,7 @@ def sum_grams(  # type: ignore[no-untyped-def]
     for start in range(first, last, ROWS):
         row = start + tl.arange(0, ROWS)
         known = row < last
-        u = _shifted(base, slots, columns, shift, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM)
+        u = _shifted(base, slots, columns, shift, row, known, n_units, n_new, n_rows, UNITS)
         t = _tail(shared, slopes, offsets, rest, row, known, n_outputs, n_rest, per_fold, n_rows, TAIL)
         t = tl.where(trains, t, 0.0)
         other_u, other_t = u, t
@@ -254,7 +251,7 @@ def solve_systems(  # type: ignore[no-untyped-def]
 def add_predictions(  # type: ignore[no-untyped-def]
     base, slots, columns, shifts, shared, slopes, offsets, rest, pieces, solutions, out,
     n_added, n_units, n_new, n_rows, n_outputs, n_rest, per_fold, n_folds, n_judged, share,
-    UNITS: tl.constexpr, TAIL: tl.constexpr, ROWS: tl.constexpr, OUTPUTS: tl.constexpr, UNIT_NORM: tl.constexpr,
+    UNITS: tl.constexpr, TAIL: tl.constexpr, ROWS: tl.constexpr, OUTPUTS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Add a share of the predictions of samples that judge to `out`, (n_candidates, n_outputs, n_judged)."""
@@ -276,7 +273,7 @@ def add_predictions(  # type: ignore[no-untyped-def]
     for start in range(first, last, ROWS):
         row = start + tl.arange(0, ROWS)
         known = row < last
-        u = _shifted(base, slots, columns, shift, row, known, n_units, n_new, n_rows, UNITS, UNIT_NORM)
+        u = _shifted(base, slots, columns, shift, row, known, n_units, n_new, n_rows, UNITS)
         t = _tail(shared, slopes, offsets, rest, row, known, n_outputs, n_rest, per_fold, n_rows, TAIL)
         if OUTPUTS == 1:
             y = tl.sum(u * tl.trans(unit_weights), axis=0) + tl.sum(t * tl.trans(tail_weights), axis=0)

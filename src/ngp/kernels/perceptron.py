@@ -1,6 +1,6 @@
 """Perceptrons with one hidden layer on the CPU, by the compiled kernel: each is trained within the cache.
 
-The same training as `ngp.kernels.training`, which is its twin in the tests.
+The same training as `ngp.kernels.networks`, which is its twin in the tests.
 """
 
 from __future__ import annotations

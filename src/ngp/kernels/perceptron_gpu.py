@@ -1,6 +1,7 @@
 """Perceptrons with one hidden layer on a GPU, by a Triton kernel: each is trained from start to end by one program.
 
-The same training as `ngp.kernels.training`, which is its twin in the tests, without its trips to memory.
+The same training as `ngp.kernels.networks`, which is its twin in the tests, without its trips to memory; but for the
+hinge loss, which is left to the twin.
 """
 
 from __future__ import annotations
@@ -52,25 +53,12 @@ def _derivatives(y, t, share, real, n_outputs, LOSS: tl.constexpr, SINGLE: tl.co
     """Derivatives of the losses (batch, outputs) by the outputs; columns beyond the real ones are zero."""
     if LOSS == 0:
         e = (y - t) * (2.0 / n_outputs)
-    elif LOSS == 1:
-        if SINGLE:
-            e = 1 / (1 + tl.exp(-y)) - t
-        else:
-            shifted = tl.where(real, y, float("-inf"))
-            shifted = tl.exp(shifted - tl.max(shifted, axis=1)[:, None])
-            e = shifted / tl.sum(shifted, axis=1)[:, None] - t
+    elif SINGLE:
+        e = 1 / (1 + tl.exp(-y)) - t
     else:
-        if SINGLE:
-            sign = 2 * t - 1
-            e = tl.where(sign * (2 * y - 1) < 1, -2 * sign, tl.where(y == y, 0.0, y))
-        else:
-            own = tl.sum(y * t, axis=1)
-            rivals = tl.where(real & (t == 0), y, float("-inf"))
-            best = tl.max(rivals, axis=1)
-            first = tl.argmax(rivals, axis=1)
-            rival = (tl.arange(0, y.shape[1])[None, :] == first[:, None]).to(tl.float32)
-            pays = (own - best < 1)[:, None]
-            e = tl.where(pays, rival - t, tl.where(y == y, 0.0, y))
+        shifted = tl.where(real, y, float("-inf"))
+        shifted = tl.exp(shifted - tl.max(shifted, axis=1)[:, None])
+        e = shifted / tl.sum(shifted, axis=1)[:, None] - t
     return tl.where(real, e, 0.0) * share[:, None]
 
 
@@ -141,10 +129,10 @@ def _train(  # type: ignore[no-untyped-def]
         tl.store(outputs + at, y, mask=known[:, None] & real)
 
 
-def fits(n_units: int, batch: int, n_outputs: int) -> bool:
-    """Whether the kernel can train networks of this size."""
+def fits(n_units: int, batch: int, n_outputs: int, loss: str) -> bool:
+    """Whether the kernel can train networks of this size with a loss."""
     numbers = triton.next_power_of_2(n_units) * max(16, triton.next_power_of_2(batch))
-    return bool(numbers <= MOST_NUMBERS and n_outputs <= MOST_OUTPUTS)
+    return bool(numbers <= MOST_NUMBERS and n_outputs <= MOST_OUTPUTS and loss != "hinge")
 
 
 def train_perceptrons(

@@ -1,129 +1,137 @@
-"""Least squares with a ridge and a bound on the norm of the coefficients, solved exactly."""
+"""Ridge regression with several outputs and a bound on the norm of the coefficients, solved exactly in float64."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
 import numpy as np
-import numpy.typing as npt
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.lapack import dpocon
 
-__all__ = ["FloatArray", "solve_normal_equations", "solve_output_layer"]
+from ngp._types import AnyArray, FloatArray
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["Moments", "Rows", "Solution", "fit_ridge"]
+
+Rows = tuple[AnyArray, AnyArray, FloatArray]  # features, targets, sample weights
+Solution = tuple[FloatArray, FloatArray]  # coefficients, intercept
 
 _EPS = float(np.finfo(np.float64).eps)
 
 
-def solve_output_layer(
-    features: npt.ArrayLike,
-    targets: npt.ArrayLike,
+def fit_ridge(
+    blocks: Iterable[Rows],
+    ridges: Sequence[float],
     *,
-    ridge: float = 0.0,
+    intercept: bool,
     norm_bound: float | None = None,
-    fit_intercept: bool = True,
-    sample_weight: npt.ArrayLike | None = None,
-    centre: npt.ArrayLike | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    r"""Train a linear output layer by norm-constrained ridge regression.
+    centre: FloatArray | None = None,
+) -> list[Solution]:
+    r"""Train a linear layer for each of some ridges, on rows that come in one block or several.
 
     Over the coefficients O and the intercept c it minimises
 
     .. math:: \sum_j w_j \|t_j - c - O^T \phi_j\|^2 + \text{ridge} \, \|O - C\|_F^2
               \quad \text{subject to} \quad \|O\|_F \le \text{norm_bound}.
 
-    The solution is exact and deterministic: a Cholesky factorisation, and only where the problem is
-    singular or the bound is violated an eigendecomposition and a one-dimensional root for the multiplier
-    of the bound. Where several coefficients attain the minimum (``ridge=0`` and collinear features), the
-    ones with the smallest norm are returned. All computation is done in float64.
+    One ridge takes a Cholesky factorisation; several, a singular problem or a violated bound take an eigendecomposition
+    that serves all ridges, and a one-dimensional root for the multiplier of the bound. Where several coefficients
+    attain the minimum (ridge 0 and collinear features), those with the smallest norm are returned.
     """
-    phi, t, centre_coef, weight = _check_arguments(features, targets, sample_weight, centre, ridge, norm_bound)
-    phi_mean, t_mean = np.zeros(phi.shape[1]), np.zeros(t.shape[1])
-    if fit_intercept:
-        phi, phi_mean = _centre_columns(phi, weight)
-        t, t_mean = _centre_columns(t, weight)
-    root_weight = np.sqrt(weight)[:, None]
-    coef = _solve_centred(root_weight * phi, root_weight * t, ridge, norm_bound, centre_coef)
-    return coef, t_mean - phi_mean @ coef
+    first, *second = _first_two(blocks := iter(blocks))
+    if not second and len(first[0]) < first[0].shape[1]:
+        return _fit_few_rows(*first, ridges, intercept, norm_bound, centre)
+    moments = Moments(intercept)
+    for block in chain([first], second, blocks):
+        moments.add(*block)
+    return moments.solve(ridges, norm_bound=norm_bound, centre=centre)
 
 
-def _check_arguments(
-    features: npt.ArrayLike,
-    targets: npt.ArrayLike,
-    sample_weight: npt.ArrayLike | None,
-    centre: npt.ArrayLike | None,
-    ridge: float,
+def _first_two(blocks: Iterable[Rows]) -> list[Rows]:
+    return [block for _, block in zip(range(2), blocks, strict=False)]
+
+
+class Moments:
+    """Weighted second moments of features, targets and one: all that a regression needs to know of its rows."""
+
+    def __init__(self, intercept: bool) -> None:
+        self.intercept = intercept
+        self.n_rows = 0
+
+    def add(self, features: AnyArray, targets: AnyArray, sample_weight: FloatArray) -> None:
+        """Add a block of rows."""
+        if not len(features):
+            return
+        values = np.hstack([features, targets, np.ones((len(features), 1))], dtype=np.float64)
+        if not self.n_rows:
+            self._n_features = features.shape[1]
+            # An intercept makes a regression blind to constants: near the means, no digits are lost to them.
+            self._shift = np.average(values, axis=0, weights=sample_weight + _EPS) * self.intercept
+            self._shift[-1] = 0
+            self._sums = np.zeros((values.shape[1], values.shape[1]))
+        values -= self._shift
+        values *= np.sqrt(sample_weight)[:, None]
+        self._sums += values.T @ values  # of one array with itself: half the work, as numpy knows
+        self.n_rows += len(features)
+
+    def solve(
+        self, ridges: Sequence[float], *, norm_bound: float | None = None, centre: FloatArray | None = None
+    ) -> list[Solution]:
+        """Coefficients and intercept for each ridge, as `fit_ridge` defines them."""
+        gram, right, mean, target_mean = self._centred()
+        centre = np.zeros_like(right) if centre is None else centre
+        size, coefs = max(self.n_rows, len(gram)), []
+        if len(ridges) == 1:
+            coefs = _within(norm_bound, _solve_by_cholesky(gram, right - gram @ centre, ridges[0], size), centre)
+        if not coefs:
+            values, basis = _eigenvectors(gram, size)
+            coefs = [_solve_by_eigenvalues(values, basis, right, ridge, norm_bound, centre) for ridge in ridges]
+        return [(coef, target_mean - mean @ coef) for coef in coefs]
+
+    def _centred(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Gram matrix and right-hand sides, after centring if there is an intercept, and the means."""
+        n, means, second = self._n_features, np.zeros(len(self._shift) - 1), self._sums[:-1, :-1]
+        if self.intercept:
+            means = self._sums[:-1, -1] / self._sums[-1, -1]
+            second = second - self._sums[-1, -1] * np.outer(means, means)
+            # Constant features leave nothing but rounding errors, which must not be fitted.
+            means = means + self._shift[:-1]
+            rounding = self.n_rows * _EPS * np.abs(means)
+            constant = np.flatnonzero(np.diag(second)[:n] <= self._sums[-1, -1] * rounding[:n] ** 2)
+            second[constant] = second[:, constant] = 0
+        return second[:n, :n], second[:n, n:], means[:n], means[n:]
+
+
+def _fit_few_rows(
+    features: AnyArray,
+    targets: AnyArray,
+    weights: FloatArray,
+    ridges: Sequence[float],
+    intercept: bool,
     norm_bound: float | None,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    phi = np.asarray(features, dtype=np.float64)
-    t = np.asarray(targets, dtype=np.float64)
-    if phi.ndim != 2 or t.ndim != 2 or len(phi) != len(t) or phi.size == 0:
-        raise ValueError(
-            "features and targets must be matrices with the same number of rows, and not empty; "
-            f"got the shapes {phi.shape} and {t.shape}."
-        )
-    weight = np.ones(len(phi)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (len(phi),) or not (weight >= 0).all() or not weight.any():
-        raise ValueError(
-            f"sample_weight must hold {len(phi)} numbers, none negative and not all zero; got {sample_weight!r}."
-        )
-    shape = (phi.shape[1], t.shape[1])
-    centre_coef = np.zeros(shape) if centre is None else np.asarray(centre, dtype=np.float64)
-    if centre_coef.shape != shape:
-        raise ValueError(f"centre must have the shape {shape} of the coefficients; got {centre_coef.shape}.")
-    if not ridge >= 0:
-        raise ValueError(f"ridge must be at least 0; got {ridge!r}.")
-    if norm_bound is not None and not norm_bound >= 0:
-        raise ValueError(f"norm_bound must be at least 0, or None for no bound; got {norm_bound!r}.")
-    return phi, t, centre_coef, weight
-
-
-def _centre_columns(matrix: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Subtract the weighted column means; columns that are constant but for rounding become exactly zero."""
-    share = weight / weight.sum()
-    mean: FloatArray = share @ matrix
-    centred = matrix - mean
-    # Without this, least squares would fit the rounding errors of constant columns with huge coefficients.
-    rounding = len(matrix) * _EPS * np.abs(mean)
-    centred[:, share @ centred**2 <= rounding**2] = 0.0
-    return centred, mean
-
-
-def _solve_centred(
-    phi: FloatArray, t: FloatArray, ridge: float, norm_bound: float | None, centre: FloatArray
-) -> FloatArray:
-    """Solve the problem without intercept and weights, by the smaller of two matrices."""
-    if phi.shape[1] <= len(phi):
-        gram, right = phi.T @ phi, phi.T @ t
-        return solve_normal_equations(gram, right, len(phi), ridge=ridge, norm_bound=norm_bound, centre=centre)
-    kernel = phi @ phi.T
-    dual = _solve_by_cholesky(kernel, t - phi @ centre, ridge, phi.shape[1])
-    if dual is not None:
-        coef: FloatArray = phi.T @ dual + centre
-        if norm_bound is None or np.linalg.norm(coef) <= norm_bound:
-            return coef
-    values, vectors = _eigenvectors(kernel, phi.shape[1])
-    basis = phi.T @ (vectors / np.sqrt(values))  # from eigenvectors of the kernel matrix to those of the Gram matrix
-    return _solve_by_eigenvalues(values, basis, phi.T @ t, ridge, norm_bound, centre)
-
-
-def solve_normal_equations(
-    gram: FloatArray,
-    right: FloatArray,
-    n_samples: int,
-    *,
-    ridge: float,
-    norm_bound: float | None,
-    centre: FloatArray | None = None,
-) -> FloatArray:
-    """Solve the problem of `solve_output_layer` without intercept, from what it needs to know of the samples."""
-    centre = np.zeros_like(right) if centre is None else centre
-    size = max(n_samples, len(gram))
-    coef = _solve_by_cholesky(gram, right - gram @ centre, ridge, size)
-    if coef is not None:
-        coef += centre
-        if norm_bound is None or np.linalg.norm(coef) <= norm_bound:
-            return coef
-    return _solve_by_eigenvalues(*_eigenvectors(gram, size), right, ridge, norm_bound, centre)
+    centre: FloatArray | None,
+) -> list[Solution]:
+    """Solve in the dual, whose matrix is of the size of the rows."""
+    mean, target_mean = np.zeros(features.shape[1]), np.zeros(targets.shape[1])
+    centre = np.zeros((len(mean), len(target_mean))) if centre is None else centre
+    if intercept:
+        mean, target_mean = (np.average(values, axis=0, weights=weights) for values in (features, targets))
+    design = features - mean
+    if intercept:  # least squares would fit the rounding errors of constant columns
+        rounding = len(design) * _EPS * np.abs(mean)
+        design[:, weights @ design**2 <= weights.sum() * rounding**2] = 0
+    root = np.sqrt(weights)[:, None]
+    design, response = root * design, root * (targets - target_mean)
+    kernel, size, coefs = design @ design.T, features.shape[1], []
+    if len(ridges) == 1:
+        dual = _solve_by_cholesky(kernel, response - design @ centre, ridges[0], size)
+        coefs = _within(norm_bound, None if dual is None else design.T @ dual, centre)
+    if not coefs:
+        values, vectors = _eigenvectors(kernel, size)
+        basis = design.T @ (vectors / np.sqrt(values))  # eigenvectors of the Gram matrix
+        right = design.T @ response
+        coefs = [_solve_by_eigenvalues(values, basis, right, ridge, norm_bound, centre) for ridge in ridges]
+    return [(coef, target_mean - mean @ coef) for coef in coefs]
 
 
 def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: int) -> FloatArray | None:
@@ -142,9 +150,17 @@ def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: 
     return np.asarray(cho_solve(factor, right), dtype=np.float64)
 
 
+def _within(norm_bound: float | None, change: FloatArray | None, centre: FloatArray) -> list[FloatArray]:
+    """The coefficients in a list, which is empty if there are none or if they violate the bound."""
+    if change is None:
+        return []
+    coef = change + centre
+    return [coef] if norm_bound is None or np.linalg.norm(coef) <= norm_bound else []
+
+
 def _eigenvectors(gram: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues that are more than rounding errors, and their eigenvectors."""
-    values, vectors = eigh(gram, check_finite=False)
+    values, vectors = np.linalg.eigh(gram)  # unlike SciPy's, it lets other threads run
     kept = values > 10 * size * _EPS * max(values[-1], 0.0)
     return values[kept], vectors[:, kept]
 

@@ -9,29 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from enum import IntFlag
 from itertools import pairwise
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.kernels import fallback
-from ngp.kernels.fallback import Phase
-from ngp.kernels.layers import Penalties
+from ngp.kernels import plain
 
-_kernels: ModuleType
+_kernels: Any
 try:
     from ngp.kernels import _kernels
 except ImportError:  # not built: no compiler, or a source tree that was never installed
-    _kernels = fallback
+    _kernels = None
 
 __all__ = [
     "LayerTask",
     "LinearFit",
     "LinearState",
+    "Penalties",
     "gather_columns",
-    "linear_state",
     "padded_width",
     "score_blocks",
     "score_chunk",
@@ -43,9 +41,21 @@ __all__ = [
 ROW_MULTIPLE = 8
 
 
+class Phase(IntFlag):
+    """What the kernel does with a block of rows (see _task.h)."""
+
+    LINEAR_SUMS = 1
+    LINEAR_SOLVE = 2
+    LAYER_START = 4
+    LAYER_SUMS = 8
+    LAYER_SOLVE = 16
+    PREDICT = 32
+    ALL = 63
+
+
 def padded_width(n: int, dtype: np.dtype[np.floating]) -> int:
     """Smallest row length that holds n numbers and is a whole number of vectors."""
-    lanes = max(1, _kernels.current()[1] // dtype.itemsize)
+    lanes = _kernels.current()[1] // dtype.itemsize if _kernels else 1
     return int(-(-n // lanes) * lanes)
 
 
@@ -63,8 +73,9 @@ def gather_columns(
     if len(rows):  # only what lies between the first and the last row is looked at
         first = int(rows.min())
         X, rows = X[first : int(rows.max()) + 1], rows - first
-    compiled = X.dtype in (np.float32, np.float64) and X.dtype.isnative
-    gather = _kernels.gather if compiled else fallback.gather
+    gather = plain.gather
+    if _kernels and X.dtype in (np.float32, np.float64) and X.dtype.isnative:
+        gather = _kernels.gather
     gather(X, np.asarray(rows, np.int64), np.asarray(columns, np.int64), mean, scale, bound, out)
     return out
 
@@ -112,10 +123,7 @@ class LinearFit:
         means = inner[:, :-1, -1] / fold_weight[:, None] if centred else np.zeros(inner.shape[:2])[:, :-1]
         centred_moments = inner[:, :-1, :-1] - fold_weight[:, None, None] * means[:, :, None] * means[:, None, :]
         normal = centred_moments[:, :n_columns, :n_columns]
-        if ridge > 0:
-            inverse = np.linalg.inv(normal + ridge * np.eye(n_columns))
-        else:  # columns may repeat each other
-            inverse = np.linalg.pinv(normal, rcond=1e-11, hermitian=True)
+        inverse = np.linalg.inv(normal + ridge * np.eye(n_columns))
         slopes = inverse @ centred_moments[:, :n_columns, n_columns:]
         intercepts = means[:, n_columns:] - np.einsum("fk,fkq->fq", means[:, :n_columns], slopes)
         arrays = means[:, :n_columns], inverse, fold_weight, slopes, intercepts
@@ -134,18 +142,13 @@ class LinearFit:
         return LinearState(padded, self.means, self.inverse, *rows, self.fold_weight)
 
 
-def linear_state(
-    selected: FloatArray,
-    targets: FloatArray,
-    weights: FloatArray,
-    segments: IntArray,
-    *,
-    ridge: float,
-    centred: bool,
-) -> LinearState:
-    """Regress on the columns `selected` (k, J), where one block holds all rows."""
-    rows = selected, targets, weights, segments
-    return LinearFit.of(segment_moments(*rows), len(selected), ridge=ridge, centred=centred).state(*rows)
+@dataclass(frozen=True)
+class Penalties:
+    """How the linear part and the output layer are held back, and whether they have an intercept."""
+
+    ridge: float  # of the output layer
+    linear_ridge: float  # of the linear part
+    intercept: bool
 
 
 @dataclass(frozen=True)
@@ -160,31 +163,33 @@ class LayerTask:
     targets: AnyArray  # targets, in the precision of the computation
     base: AnyArray  # pre-activations from the selected columns, bias included
     slot_weights: AnyArray  # random weights that a candidate's first, second, … new column gets
-    linear: LinearState | None  # state of the linear part; None leaves it out
+    linear: LinearState  # state of the linear part
     n_units: int  # H
-    penalties: Penalties  # penalties, intercept and normalisation
+    penalties: Penalties
 
-    def with_base(self, base: AnyArray) -> LayerTask:
-        """Return the task with complete pre-activations for each candidate, so that no slots are left to add."""
-        return replace(self, base=base, slot_weights=self.slot_weights[:, :0])
+
+Blocks = Callable[[bool], Iterator[tuple[LayerTask, FloatArray]]]
 
 
 def score_chunk(task: LayerTask, columns: FloatArray) -> AnyArray:
-    """Out-of-fold predictions for some candidates that add equally many columns."""
+    """Out-of-fold predictions (n, J, Q) for candidates that all add m columns (n, m, J)."""
+    if _kernels is None:
+        return next(plain.score_blocks(lambda _: iter([(task, columns)])))
     out = np.empty((len(columns), *task.targets.shape), dtype=task.targets.dtype)
     widened = replace(task, base=whole_vectors(task.base), slot_weights=whole_vectors(task.slot_weights))
     _call(widened, columns, Phase.ALL, None, out)
     return out
 
 
-Blocks = Callable[[bool], Iterator[tuple[LayerTask, FloatArray]]]
-
-
-def score_blocks(blocks: Blocks, n_candidates: int) -> Iterator[AnyArray]:
+def score_blocks(blocks: Blocks) -> Iterator[AnyArray]:
     """Out-of-fold predictions of some candidates as of `score_chunk`, from rows that come block by block.
 
     The numbers are the same but for rounding; sums over the blocks, and what is solved from them, are in double.
+    ``blocks(False)`` may leave the pre-activations out.
     """
+    if _kernels is None:
+        yield from plain.score_blocks(blocks)
+        return
     nothing, state = np.zeros(0), None
     for task, columns in blocks(False):
         state = _kernels.make_state(*_sizes(task, columns)) if state is None else state
@@ -195,7 +200,7 @@ def score_blocks(blocks: Blocks, n_candidates: int) -> Iterator[AnyArray]:
         phases = Phase.LAYER_SUMS
     phases = Phase.LAYER_SOLVE | Phase.PREDICT
     for task, columns in blocks(True):
-        out = np.empty((n_candidates, *task.targets.shape), dtype=task.targets.dtype)
+        out = np.empty((len(columns), *task.targets.shape), dtype=task.targets.dtype)
         _call(task, columns, phases, state, out)
         phases = Phase.PREDICT
         yield out
@@ -203,30 +208,21 @@ def score_blocks(blocks: Blocks, n_candidates: int) -> Iterator[AnyArray]:
 
 def _sizes(task: LayerTask, columns: FloatArray) -> tuple[tuple[int, ...], tuple[bool, ...]]:
     """Sizes and flags as the kernel wants them."""
-    n_rows, n_outputs = task.targets.shape
-    n_draws, _, width = task.base.shape[-3:]
-    selected = np.zeros((0, 0)) if task.linear is None else task.linear.selected
-    penalties = task.penalties
+    (n_rows, n_outputs), (n_draws, _, width) = task.targets.shape, task.base.shape
+    n_selected, padded_rows = task.linear.selected.shape
     sizes = (
-        n_rows, selected.shape[1], len(task.segments) - 2, n_outputs, selected.shape[0], len(columns),
-        columns.shape[1], n_draws, task.n_units, width, task.slot_weights.shape[1],
-        n_draws * n_rows * width if task.base.ndim == 4 else 0,
+        n_rows, padded_rows, len(task.segments) - 2, n_outputs, n_selected, *columns.shape[:2], n_draws, task.n_units,
+        width,
     )  # fmt: skip
-    flags = (
-        penalties.intercept, penalties.intercept, penalties.unit_norm, task.linear is not None,
-        bool(np.any(task.weights != 1)), task.targets.dtype == np.float32,
-    )  # fmt: skip
-    return sizes, flags
+    return sizes, (task.penalties.intercept, bool(np.any(task.weights != 1)), task.targets.dtype == np.float32)
 
 
 def _call(task: LayerTask, columns: FloatArray, phases: Phase, state: Any, out: AnyArray) -> None:
-    nothing = np.zeros(0)
-    linear = task.linear or LinearState(np.zeros((0, 0)), nothing, nothing, nothing, nothing, nothing)
+    linear, penalties = task.linear, task.penalties
     arrays = (
         np.ascontiguousarray(task.segments, dtype=np.int64), linear.selected, linear.means, linear.inverse,
         linear.residual, linear.prediction, task.weights, linear.fold_weight, np.ascontiguousarray(columns),
         task.base, task.slot_weights, task.targets, out,
     )  # fmt: skip
-    penalties = task.penalties
-    ridges = penalties.ridge, penalties.linear_ridge, penalties.norm_bound or 0.0
+    ridges = penalties.ridge, penalties.linear_ridge
     _kernels.score(arrays, *_sizes(task, columns), *ridges, int(phases), state)

@@ -184,11 +184,10 @@ class FusedStack(LayerStack):
         if self.penalties.intercept:
             find_shifts[(n,)](
                 *layer, shifts, *counted, min(SHIFT_ROWS, n_samples), UNITS=units, ROWS=SHIFT_ROWS,
-                UNIT_NORM=self.penalties.unit_norm,
             )  # fmt: skip
         n_rest = tail[2].shape[1]
         linear = (n_outputs, n_rest, max(1, n_rest // n_folds))
-        shape = {"UNITS": units, "TAIL": layout.tail, "UNIT_NORM": self.penalties.unit_norm}
+        shape = {"UNITS": units, "TAIL": layout.tail}
         grams = torch.empty(n, len(layout.training), width, width, device=device)
         sum_grams[(n, len(layout.training))](
             *layer, shifts, self._shared_tail, *tail, self.regressions.weights.float(), layout.training, grams,

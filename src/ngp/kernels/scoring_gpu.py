@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from ngp._types import IntArray
-from ngp.kernels.layers import Penalties
 from ngp.kernels.regressions import FoldRegressions, fold_slices, training_sums
+from ngp.kernels.scoring import Penalties
 
 __all__ = ["LayerStack"]
 
@@ -36,7 +36,7 @@ class LayerStack:
     regressions: FoldRegressions  # the linear part's, on the selected columns; it holds the data too
     random: Tensor  # random weights; the new columns' come last
     biases: Tensor  # random biases
-    penalties: Penalties  # penalties, intercept and normalisation; there must be a ridge and no norm bound
+    penalties: Penalties
     dtype: torch.dtype  # precision of the layers
     weighted: bool = True  # whether weights tell samples apart
     alone: LayerStack | None = None  # the selection as it is, without new columns, to be scored beside the candidates
@@ -118,9 +118,6 @@ class LayerStack:
             torch.addcmul(self.base[draw], slots, columns, out=units)
         else:
             torch.add(self.base[draw], slots @ columns, out=units)
-        if self.penalties.unit_norm:
-            norms = torch.linalg.vector_norm(units, dim=1, keepdim=True)
-            units /= torch.where(norms > 0, norms, 1)
         units.relu_()
         if self.penalties.intercept:
             units -= units[..., :SHIFT_ROWS].mean(dim=-1, keepdim=True)

@@ -17,6 +17,7 @@ from ngp.baselines.downstream import PredictorEstimator
 from ngp.data.groups import image_windows
 from ngp.datasets import load_mnist
 from ngp.paper.experiment import Plan, Protocol
+from ngp.paper.published_ssfn import PublishedSSFN
 from ngp.paper.trials import Record, Trial
 from ngp.predictors import CNN, SSFN
 from ngp.predictors.networks import one_torch_thread
@@ -149,10 +150,10 @@ def _drawn_images(sizes: Setting, seed: int) -> tuple[Images, Images]:
     return draw("train", sizes.n_train), draw("test", sizes.n_test)
 
 
-def _predictor(method: Method, sizes: Setting) -> SSFN | CNN:
+def _predictor(method: Method, sizes: Setting) -> SSFN | PublishedSSFN | CNN:
     if method.sees_images:
         return CNN(epochs=sizes.epochs, refit_epochs=sizes.epochs)  # no more of them in the end: so does the paper
-    return SSFN.published() if method.name == "ngp-ssfn-authors" else SSFN()
+    return PublishedSSFN() if method.name == "ngp-ssfn-authors" else SSFN()
 
 
 def _network(method: Method, sizes: Setting, seed: int) -> MakeEstimator:
@@ -167,8 +168,7 @@ def _pursued(
     """Groups that a pursuit selects, and the pixels that each of them added."""
     predictor, side = _predictor(method, sizes), isqrt(train.X.shape[1])
     if isinstance(predictor, SSFN):
-        predictor.refit_units = predictor.n_units  # what it ends with isn't used: let it be quick
-    if method.name == "ngp-ssfn":
+        predictor.refit_units = predictor.n_units  # the final predictor isn't used: let it be quick
         predictor.n_draws = sizes.n_draws
     selector = NeuralGreedyPursuit(
         predictor,

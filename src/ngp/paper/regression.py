@@ -23,6 +23,7 @@ from ngp.paper.metrics import (
     paper_mse,
 )
 from ngp.paper.published import TABLE_1 as PUBLISHED
+from ngp.paper.published_ssfn import PublishedSSFN
 from ngp.paper.rules import ETA, TOL, PublishedRule
 from ngp.paper.tables import Column, Table, cell
 from ngp.paper.trials import Record, Trial
@@ -43,7 +44,7 @@ METHODS = {
 }
 PREDICTORS: dict[str, Callable[[], Any]] = {
     "ngp-ssfn": SSFN,
-    "ngp-ssfn-authors": SSFN.published,
+    "ngp-ssfn-authors": PublishedSSFN,
     "ngp-mlp": lambda: "mlp",
 }
 DATA = {"artificial": "artificial", "boston": "BOSTON", "boston-splits": "BOSTON, a split for each run"}

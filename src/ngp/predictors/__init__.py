@@ -1,10 +1,9 @@
 """What can stand inside the pursuit."""
 
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
-from ngp.predictors.cnn import CNN
 from ngp.predictors.estimator import Estimator
 from ngp.predictors.kernel import Kernel
-from ngp.predictors.mlp import MLP
+from ngp.predictors.networks import CNN, MLP
 from ngp.predictors.ssfn import SSFN
 
 __all__ = [

@@ -11,10 +11,9 @@ import numpy as np
 from ngp._types import IntArray
 from ngp.data.problem import Problem
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
-from ngp.predictors.cnn import CNN
 from ngp.predictors.estimator import Estimator
 from ngp.predictors.kernel import Kernel
-from ngp.predictors.mlp import MLP
+from ngp.predictors.networks import CNN, MLP
 from ngp.predictors.ssfn import SSFN
 
 __all__ = ["PREDICTORS", "Committee", "Schedule", "bind_predictor", "predictor_names", "resolve_predictor"]

@@ -19,30 +19,19 @@ from ngp.data.folds import Round
 from ngp.data.problem import Problem
 from ngp.kernels.algebra import Algebra, NumpyAlgebra, TorchAlgebra
 from ngp.kernels.devices import resolve_device
-from ngp.kernels.kernel_functions import KernelName, KernelTask
-from ngp.kernels.kernel_ridge import score_chunk, train_kernel
+from ngp.kernels.kernel_ridge import KernelName, KernelTask, kernel_matrix, score_chunk, train_kernel
 from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
-from ngp.predictors.kernel_predictor import KernelPredictor
 from ngp.predictors.recipe import Recipe
 
 __all__ = ["Kernel"]
 
-# So many tasks that none of the threads waits long for the last one.
-CHUNKS_PER_JOB = 4
-# Rows in a round up to which there is nothing to gain from landmarks, and their number beyond.
-MOST_EXACT_ROWS = 1000
-AUTO_LANDMARKS = 300
-# Key of the random order of the rows, of which the first ones are landmarks.
-LANDMARK_STREAM = 0x4C616E64
-# What is tried for the final predictor, as multiples of the scored one's ridge and gamma, and the most operations that
-# its training may take before landmarks are used.
-RIDGE_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0)
-GAMMA_FACTORS = (1.0, 0.25, 0.5, 2.0)
+# Rows in a round up to which landmarks gain nothing, and their number beyond.
+MOST_EXACT_ROWS, AUTO_LANDMARKS = 1000, 300
+# Most operations that the training of the final predictor may take before landmarks are used.
 MOST_REFIT_OPERATIONS = 3e10
-# Pairs of rows, and most single columns, whose median distance is taken; its least value, where 2 is the mean.
-MEDIAN_PAIRS, MEDIAN_COLUMNS, LEAST_DISTANCE = 2000, 200, 0.2
-PAIR_STREAM = 0x50616972
+# Keys of random numbers: of the order of rows, of which the first ones are landmarks; of pairs of rows.
+LANDMARK_STREAM, PAIR_STREAM = 0x4C616E64, 0x50616972
 
 
 class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
@@ -219,7 +208,12 @@ class KernelScorer(Scorer):
         self, selected: IntArray, candidates: IntArray, n_columns: int, sign: Literal[1, -1] = 1
     ) -> FloatArray:
         """Losses of candidates that all add (or drop) equally many columns, one chunk of them a task."""
-        step = _Step([self._task(part, selected, n_columns, sign) for part in self.parts])
+        landmarks = [self._landmarks(part.rows[: part.n_training], self.config.landmarks) for part in self.parts]
+        tasks = [
+            self._task(part.rows, part.segments, selected, n_columns, own, sign)
+            for part, own in zip(self.parts, landmarks, strict=True)
+        ]
+        step = _Step(tasks)
         shared = self.problem, self.recipe, step
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
@@ -232,15 +226,10 @@ class KernelScorer(Scorer):
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
         numbers = self.problem.n_samples * (n_new + 3 * self.problem.n_outputs)
-        fair = -(-n_candidates // (CHUNKS_PER_JOB * int(effective_n_jobs(self.n_jobs))))
+        fair = -(-n_candidates // (4 * int(effective_n_jobs(self.n_jobs))))  # so that no thread waits long for the last
         return max(1, min(fair, self.algebra.chunk_numbers // numbers))
 
-    def _task(self, part: _Part, selected: IntArray, n_columns: int, sign: Literal[1, -1]) -> KernelTask:
-        """What all candidates of a step have in common in one round."""
-        landmarks = self._landmarks(part.rows[: part.n_training], self.config.landmarks)
-        return self._kernel_task(part.rows, part.segments, selected, n_columns, landmarks, sign)
-
-    def _kernel_task(
+    def _task(
         self,
         rows: IntArray,
         segments: IntArray,
@@ -249,6 +238,7 @@ class KernelScorer(Scorer):
         landmarks: IntArray | None,
         sign: Literal[1, -1] = 1,
     ) -> KernelTask:
+        """What all candidates of a step have in common in one round."""
         mean, scale = self.problem.target_scales
         return KernelTask.of(
             self.algebra,
@@ -274,15 +264,15 @@ class KernelScorer(Scorer):
             return float(self.config.gamma)
         rng = np.random.default_rng([self.seed, PAIR_STREAM])
         rows = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0)
-        first, second = rows[rng.integers(0, len(rows), (2, MEDIAN_PAIRS))]
+        first, second = rows[rng.integers(0, len(rows), (2, 2000))]
         columns = selected
         if not len(columns):
             varying = np.flatnonzero(self.problem.varies)
-            columns = varying[np.unique(np.linspace(0, len(varying) - 1, MEDIAN_COLUMNS).astype(np.intp))]
+            columns = varying[np.unique(np.linspace(0, len(varying) - 1, 200).astype(np.intp))]
         squares = (self.inputs(columns, first) - self.inputs(columns, second))[:, first != second] ** 2
         distances = squares.mean(axis=0) if len(selected) else squares
         # Columns that hardly vary (border pixels) have a median of zero, whatever their mean.
-        return 1 / max(float(np.median(distances)), LEAST_DISTANCE)
+        return 1 / max(float(np.median(distances)), 0.2)
 
     def _landmarks(self, rows: IntArray, n_landmarks: int | str | None) -> IntArray | None:
         """Places of landmarks among some rows, or None where all rows are centres."""
@@ -307,7 +297,7 @@ class KernelScorer(Scorer):
         if n_landmarks == "auto":
             n_landmarks = int((MOST_REFIT_OPERATIONS / len(rows)) ** 0.5)
         landmarks = final._landmarks(rows, n_landmarks)
-        task = final._kernel_task(rows, np.array([0, len(rows)]), selected, len(selected), landmarks)
+        task = final._task(rows, np.array([0, len(rows)]), selected, len(selected), landmarks)
         coefficients, intercept = train_kernel(task)
         centres = self.inputs(selected, rows if landmarks is None else rows[landmarks])
         kernel, factor = self.config.kernel, final._scale(selected, len(selected))
@@ -317,9 +307,10 @@ class KernelScorer(Scorer):
     def _tuned(self, selected: IntArray) -> KernelScorer:
         """The scorer, in double precision on the CPU, with the ridge and gamma that have the lowest validation loss."""
         config = self.config
-        gammas, gamma = (GAMMA_FACTORS, self._gamma(selected)) if config.kernel == "rbf" else ((1.0,), 1.0)
+        gammas, gamma = ((1.0, 0.25, 0.5, 2.0), self._gamma(selected)) if config.kernel == "rbf" else ((1.0,), 1.0)
         plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
-        sizes = [(gamma * narrower, config.ridge * higher) for narrower, higher in product(gammas, RIDGE_FACTORS)]
+        ridges = [config.ridge * factor for factor in (1.0, 0.001, 0.01, 0.1, 10.0)]
+        sizes = [(gamma * factor, ridge) for factor, ridge in product(gammas, ridges)]
         shared = self.problem, plain.recipe
         losses = run_tasks(_selection_loss, [(selected, *size) for size in sizes], self.n_jobs, shared=shared)
         return plain.with_size(*sizes[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))])
@@ -357,3 +348,27 @@ def _selection_loss(
     """Validation loss of a selection, with a kernel as wide as the final predictor's."""
     scorer = recipe.make(problem).with_size(gamma, ridge)
     return float(scorer.add_losses(selected[:0], ColumnSets.of([selected])).means[0])
+
+
+@dataclass(frozen=True)
+class KernelPredictor:
+    """The final predictor: a combination of kernel functions of the selected columns."""
+
+    reader: ScaledColumns  # the columns that are read, and how they are standardised
+    kernel: KernelName  # see `ngp.kernels.kernel_ridge.kernel_matrix`
+    factor: float
+    centres: FloatArray  # where the functions are centred
+    coefficients: FloatArray
+    intercept: FloatArray
+    target_mean: FloatArray  # how targets were standardised
+    target_scale: float
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Coded targets of shape (n_samples, n_outputs)."""
+        outputs = np.empty((len(X), len(self.intercept)))
+        length = max(1, 2**20 // len(self.coefficients))  # so that memory stays bounded
+        for start in range(0, len(X), length):
+            rows = slice(start, start + length)
+            values = kernel_matrix(self.kernel, self.factor, self.reader(X[rows]).T, self.centres)
+            outputs[rows] = values @ self.coefficients + self.intercept
+        return outputs * self.target_scale + self.target_mean

@@ -1,46 +1,273 @@
-"""What networks trained by gradient descent have in common: all candidates of a step are trained together."""
+"""Networks trained by gradient descent, the multilayer perceptron and the convolutional network of the paper.
+
+All candidates of a step are trained together: they begin with the same weights and see the same batches.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import groupby, product
-from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from importlib.util import find_spec
+from itertools import groupby, pairwise, product
+from math import inf, isfinite, isqrt, prod
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from ngp._types import AnyArray, FloatArray, IntArray
+from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.problem import Problem
+from ngp.kernels.devices import require_torch, resolve_device
+from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets, Losses, Scorer
+from ngp.kernels.perceptron import is_compiled, pack_parameters, train_perceptron
+from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
 from ngp.predictors.recipe import Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from ngp.kernels.stacks import StackedNetwork
-    from ngp.kernels.training import Inputs, Targets
+    from ngp.kernels.networks import Inputs, StackedNetwork, Targets
 
-__all__ = ["NetworkPredictor", "NetworkScorer", "one_torch_thread"]
+__all__ = ["CNN", "MLP", "NetworkPredictor", "one_torch_thread"]
 
 # Numbers in the layers of the networks that are trained together: what stays in the cache of a core, or a share of
 # the free memory of a GPU (four bytes each, and several times as many for gradients and what autograd keeps).
 CPU_NUMBERS = 1 << 20
 GPU_SHARE = 1 / 40
-# Chunks on a CPU, so that its cores have something to share.
-FEWEST_CHUNKS = 16
 # Rows that are predicted together.
 PREDICTED_ROWS = 256
-# With refit_epochs="auto" the final network is trained for so many times `epochs`, whichever does best on the folds.
-EPOCH_FACTORS = (1, 3)
 # Keys of the random order of rows: in the steps of a pursuit, and for the final network.
 STEP_STREAM, FINAL_STREAM = range(2)
 
 Split = tuple[int, int]  # a round, and a fold in it
+CONSTRAINTS: dict[str, list[Any]] = {
+    "epochs": [Interval(Integral, 1, None, closed="left")],
+    "batch_size": [Interval(Integral, 1, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "weight_decay": [Interval(Real, 0, None, closed="left")],
+    "n_draws": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
+    "refit_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    "dtype": [StrOptions({"float32", "float64"})],
+}
+
+
+class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
+    """A multilayer perceptron, trained by Adam.
+
+    All candidates of a step begin with the same weights and see the same batches. The learning rate falls to zero
+    in the course of the training.
+
+    Parameters
+    ----------
+    n_units : int, default=500
+        Number of ReLU units in a hidden layer.
+    n_layers : int, default=1
+        Number of hidden layers.
+    epochs : int, default=10
+        Passes over the training rows.
+    batch_size : int, default=32
+        The largest number of rows in a step of the optimiser; an epoch is cut into batches as even as possible.
+    learning_rate : float, default=0.05
+        Of the first step, and for up to ten inputs. Layers with more of them learn more slowly, since all their
+        weights act together: the first layer 10 / d times as fast, with d the number of columns that are selected
+        and those of a typical candidate, a layer fed by units 50 / n_units times.
+    weight_decay : float, default=0.0
+        Decay of the weights, apart from the gradients (AdamW).
+    n_draws : int, default=2
+        Number of networks, each with random numbers of its own, whose predictions are averaged.
+    warm_start : bool, default=False
+        Whether candidates begin with the trained network of the selection so far, the winner of the last step, and
+        weights of zero for what is new, instead of random weights.
+    clip : float or None, default=4.0
+        Standardised inputs are held within so many deviations.
+    refit_epochs : int or "auto", default="auto"
+        Epochs of the final network; ``"auto"`` takes `epochs` or three times as many, whichever does better on the
+        folds.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the training.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, _ = make_ohm(300, random_state=0)
+    >>> selector = NeuralGreedyPursuit(MLP(n_units=50), n_features_to_select=2, random_state=0).fit(X, y)
+    >>> sorted(selector.order_.tolist())
+    [0, 1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS | {
+        "n_units": [Interval(Integral, 1, None, closed="left")],
+        "n_layers": [Interval(Integral, 1, None, closed="left")],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
+    }
+    classification_loss = "cross_entropy"
+    uses_gpu = True
+
+    def __init__(
+        self,
+        *,
+        n_units: int = 500,
+        n_layers: int = 1,
+        epochs: int = 10,
+        batch_size: int = 32,
+        learning_rate: float = 0.05,
+        weight_decay: float = 0.0,
+        n_draws: int = 2,
+        warm_start: bool = False,
+        clip: float | None = 4.0,
+        refit_epochs: int | Literal["auto"] = "auto",
+        dtype: str = "float32",
+    ) -> None:
+        self.n_units = n_units
+        self.n_layers = n_layers
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.n_draws = n_draws
+        self.warm_start = warm_start
+        self.clip = clip
+        self.refit_epochs = refit_epochs
+        self.dtype = dtype
+
+    def bind(
+        self,
+        problem: Problem,
+        *,
+        random_state: int,
+        n_jobs: int | None = None,
+        device: str = "auto",
+    ) -> MLPScorer:
+        """Prepare for one problem."""
+        self._validate_params()
+        require_torch("predictor='mlp'")
+        device = resolve_device(device, self.dtype)
+        return MLPScorer(self, problem, random_state, n_jobs, device)
+
+
+class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
+    """A convolutional network on images; pixels that aren't selected are zero.
+
+    The columns of X are the pixels of the images in C order. All candidates of a step begin with the same weights,
+    see the same batches and drop the same units.
+
+    Parameters
+    ----------
+    network : {"paper", "strong"} or callable, default="paper"
+        ``"paper"`` is the paper's network: two convolutions with 32 and 64 filters of 3 x 3, each with ReLU and a
+        2 x 2 maximum, then dropout and a linear layer. ``"strong"`` has a third one with 128 filters, larger filters
+        at first, and a margin of zeros, so that the edges of an image count too; it takes longer. A callable is given
+        the image's shape as (channels, rows, cols) and the number of outputs, and returns a `torch.nn.Module` that
+        maps images (batch, channels, rows, cols) to outputs (batch, n_outputs): class scores before any softmax, or
+        values. It must draw its initial weights from torch's global generator, which is seeded. Layers with batch
+        statistics work, but their statistics include rows that only fill up a batch.
+    image_shape : tuple of int or None, default=None
+        Rows and cols, or rows, cols and channels. None takes the images for square with one channel.
+    epochs : int, default=10
+        Passes over the training rows.
+    batch_size : int, default=32
+        The largest number of rows in a step of the optimiser; an epoch is cut into batches as even as possible.
+    learning_rate : float, default=0.003
+        Of the first step; it falls to zero in the course of the training.
+    weight_decay : float, default=0.0
+        Decay of the weights, apart from the gradients (AdamW).
+    n_draws : int, default=1
+        Number of networks, each with random numbers of its own, whose predictions are averaged.
+    warm_start : bool, default=False
+        Whether candidates begin with the trained network of the selection so far, the winner of the last step.
+    refit_epochs : int or "auto", default="auto"
+        Epochs of the final network; ``"auto"`` takes `epochs` or three times as many, whichever does better on the
+        folds.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the training.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.data.groups import image_windows
+    >>> X, y = load_digits(return_X_y=True)
+    >>> selector = NeuralGreedyPursuit(
+    ...     CNN(image_shape=(8, 8), epochs=2), groups=image_windows((8, 8), 4), n_features_to_select=1, random_state=0
+    ... ).fit(X[:300], y[:300])
+    >>> int(selector.support_.sum())
+    16
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS | {
+        "network": [StrOptions({"paper", "strong"}), callable],
+        "image_shape": [tuple, list, None],
+    }
+    classification_loss = "cross_entropy"
+    uses_gpu = True
+
+    def __init__(
+        self,
+        *,
+        network: str | Callable[[tuple[int, int, int], int], nn.Module] = "paper",
+        image_shape: tuple[int, ...] | None = None,
+        epochs: int = 10,
+        batch_size: int = 32,
+        learning_rate: float = 0.003,
+        weight_decay: float = 0.0,
+        n_draws: int = 1,
+        warm_start: bool = False,
+        refit_epochs: int | Literal["auto"] = "auto",
+        dtype: str = "float32",
+    ) -> None:
+        self.network = network
+        self.image_shape = image_shape
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.n_draws = n_draws
+        self.warm_start = warm_start
+        self.refit_epochs = refit_epochs
+        self.dtype = dtype
+
+    def bind(
+        self,
+        problem: Problem,
+        *,
+        random_state: int,
+        n_jobs: int | None = None,
+        device: str = "auto",
+    ) -> CNNScorer:
+        """Prepare for one problem."""
+        self._validate_params()
+        require_torch("predictor='cnn'")
+        shape = _image_shape(self.image_shape, problem.n_columns)
+        device = resolve_device(device, self.dtype)
+        scorer = CNNScorer(self, problem, random_state, n_jobs, device, shape)
+        assert scorer.numbers_an_image  # or the network is refused
+        return scorer
+
+
+def _image_shape(given: Sequence[int] | None, n_columns: int) -> tuple[int, int, int]:
+    """Rows, columns and channels of the images."""
+    if given is None:
+        side = isqrt(n_columns)
+        if side * side != n_columns:
+            raise ValueError(f"image_shape=None, and X with {n_columns} columns is no square image: give image_shape.")
+        return side, side, 1
+    if len(given) not in (2, 3) or not all(isinstance(n, Integral) and n > 0 for n in given):
+        raise ValueError(f"image_shape={given!r} must be (rows, cols) or (rows, cols, channels).")
+    if prod(given) != n_columns:
+        raise ValueError(
+            f"image_shape={tuple(given)!r} has {prod(given)} pixels, and X has {n_columns} columns: "
+            "give the shape of the images whose pixels the columns are."
+        )
+    rows, cols, channels = (*given, 1)[:3]
+    return rows, cols, channels
 
 
 @dataclass(frozen=True)
@@ -50,7 +277,7 @@ class Run:
     selected: IntArray  # S, the columns that are selected already
     draw: int  # number of the draw, which the initial weights and the batches depend on
     splits: list[Split]  # the splits in which the networks are trained, each a round and a fold in it
-    plan: tuple[IntArray, FloatArray]  # the batches (see `ngp.kernels.training.plan_batches`)
+    plan: tuple[IntArray, FloatArray]  # the batches (see `ngp.kernels.networks.plan_batches`)
     start: list[Tensor] | None = None  # parameters to begin with, one copy a split
 
 
@@ -64,11 +291,6 @@ class NetworkScorer(Scorer):
     n_jobs: int | None
     device: str
 
-    @property
-    def dtype(self) -> str:
-        """Precision of the networks."""
-        return str(self.config.dtype)
-
     @abstractmethod
     def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:
         """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
@@ -80,10 +302,6 @@ class NetworkScorer(Scorer):
     @abstractmethod
     def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
         """What the networks of S + g see."""
-
-    @abstractmethod
-    def adapt(self, network: StackedNetwork, sizes: IntArray, start: list[Tensor] | None) -> None:
-        """Make the initial weights fit candidates of several sizes, or those of a warm start."""
 
     @abstractmethod
     def numbers(self, n_columns: int) -> int:
@@ -108,7 +326,7 @@ class NetworkScorer(Scorer):
     @cached_property
     def targets(self) -> Targets:
         """Scaled targets on the device."""
-        from ngp.kernels.training import Targets
+        from ngp.kernels.networks import Targets
 
         mean, scale = self.target_scales
         return Targets(self.tensor((self.problem.targets - mean) / scale), self.problem.loss)
@@ -117,7 +335,7 @@ class NetworkScorer(Scorer):
         """Put numbers on the device, in the precision of the networks."""
         import torch
 
-        return torch.from_numpy(np.ascontiguousarray(values, dtype=self.dtype)).to(self.device)
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=self.config.dtype)).to(self.device)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
@@ -144,7 +362,7 @@ class NetworkScorer(Scorer):
         n_splits = max(len(group) for group in self.split_groups)
         most = CPU_NUMBERS // (n_splits * self.numbers(n_columns))
         if self.device == "cpu":
-            return max(1, min(most, -(-n_candidates // FEWEST_CHUNKS)))
+            return max(1, min(most, -(-n_candidates // 16)))  # so that its cores have something to share
         if self.device == "cuda":
             most = int(torch.cuda.mem_get_info()[0] * GPU_SHARE) // (4 * n_splits * self.numbers(n_columns))
         return max(1, most)
@@ -158,7 +376,7 @@ class NetworkScorer(Scorer):
         return [list(group) for _, group in groupby(ordered, key=self._n_batches)]
 
     def _n_batches(self, split: Split) -> int:
-        from ngp.kernels.training import n_batches
+        from ngp.kernels.networks import n_batches
 
         return n_batches(len(self.training_rows(split)), self.config.batch_size)
 
@@ -171,14 +389,14 @@ class NetworkScorer(Scorer):
         self, splits: list[IntArray], epochs: int, n_selected: int, draw: int, stream: int = STEP_STREAM
     ) -> tuple[IntArray, FloatArray]:
         """Cut the training rows into batches."""
-        from ngp.kernels.training import plan_batches
+        from ngp.kernels.networks import plan_batches
 
         key = self.seed, stream, n_selected, draw
         return plan_batches(splits, self.problem.weights, self.config.batch_size, epochs, key)
 
     def trained(self, run: Run, candidates: Sequence[IntArray], inputs: Inputs) -> StackedNetwork:
         """Networks of all candidates, trained in each split of a run."""
-        from ngp.kernels.training import train
+        from ngp.kernels.networks import train
 
         network = self.untrained(run, candidates)
         rates = self.rates(len(run.selected), len(network.parameters))
@@ -187,15 +405,29 @@ class NetworkScorer(Scorer):
 
     def untrained(self, run: Run, candidates: Sequence[IntArray]) -> StackedNetwork:
         """Networks of all candidates for each split of a run, as they begin."""
-        n_selected = len(run.selected)
+        import torch
+
+        from ngp.kernels.networks import StackedNetwork
+
+        n_selected, dtype = len(run.selected), getattr(torch, self.config.dtype)
         sizes = np.repeat([n_selected + len(new) for new in candidates], run.plan[0].shape[1])
-        network = self.stack(len(sizes), int(sizes.max()), n_selected, run.draw)
-        self.adapt(network, sizes, run.start)
+        module, seed = self.module(int(sizes.max()), n_selected, run.draw), self.number(n_selected, run.draw)
+        network = StackedNetwork(module, len(sizes), device=self.device, dtype=dtype, seed=seed)
+        with torch.no_grad():
+            if run.start is None:
+                self.adapt(network, sizes)
+            for own, given in zip(network.parameters, run.start or (), strict=run.start is not None):
+                copies = given.repeat(len(own) // len(given), *[1] * (own.ndim - 1))
+                own.zero_()
+                own[..., : copies.shape[-1]] = copies  # new columns of the first layer of an MLP stay at zero
         return network
+
+    def adapt(self, network: StackedNetwork, sizes: IntArray) -> None:
+        """Make the initial weights fit candidates of several sizes."""
 
     def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
-        from ngp.kernels.training import predict
+        from ngp.kernels.networks import predict
 
         inputs = self.inputs(run.selected, candidates)
         return predict(self.trained(run, candidates, inputs), inputs, self.targets, rows, PREDICTED_ROWS)
@@ -203,15 +435,6 @@ class NetworkScorer(Scorer):
     def rates(self, n_selected: int, n_parameters: int) -> list[float]:
         """Learning rate of each parameter in the step after `n_selected` columns."""
         return [self.config.learning_rate] * n_parameters
-
-    def stack(self, n_copies: int, n_columns: int, n_selected: int, draw: int) -> StackedNetwork:
-        """Make copies of a network of the step after `n_selected` columns."""
-        import torch
-
-        from ngp.kernels.stacks import StackedNetwork
-
-        module, dtype = self.module(n_columns, n_selected, draw), getattr(torch, self.dtype)
-        return StackedNetwork(module, n_copies, device=self.device, dtype=dtype, seed=self.number(n_selected, draw))
 
     def number(self, *key: int) -> int:
         """A seed for torch, made of the pursuit's and a key."""
@@ -240,7 +463,7 @@ class NetworkScorer(Scorer):
         if config.refit_epochs != "auto":
             return int(config.refit_epochs)
         losses = []
-        for factor in EPOCH_FACTORS:
+        for factor in (1, 3):
             step = _Step.of(self, selected, config.epochs * factor, warm=False)
             parts = _step_losses(self.problem, self.recipe, step, [selected[:0]])[0]
             loss = float(parts @ self.problem.part_weights)
@@ -302,6 +525,212 @@ def one_torch_thread() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
+class MLPScorer(NetworkScorer):
+    """An `MLP` bound to a problem (see `ngp.predictors.base.Scorer`)."""
+
+    config: MLP
+
+    def architecture(self, n_columns: int) -> Perceptron:
+        """Make what makes a network of so many inputs, with weights of no meaning."""
+        return Perceptron((n_columns, *[self.config.n_units] * self.config.n_layers, self.problem.n_outputs))
+
+    def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:
+        """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
+        import torch
+        from torch import nn
+
+        module, n_units = self.architecture(n_columns)(), self.config.n_units
+        *hidden, output = (layer for layer in module if isinstance(layer, nn.Linear))
+        with torch.no_grad():
+            for number, layer in enumerate(hidden):
+                key = (draw, n_selected, number)
+                gain = 1 if number == 0 else 2  # half of the units of a layer are zero
+                weights = draw_weights(self.seed, key, layer.in_features, n_units)
+                layer.weight.copy_(torch.from_numpy(weights.T * np.sqrt(gain / max(1, layer.in_features))))
+                if number == 0:  # kinks all over the range of the inputs
+                    layer.bias.copy_(torch.from_numpy(draw_biases(self.seed, key, n_units)))
+                else:
+                    layer.bias.zero_()
+            output.weight.zero_()  # begins as the constant prediction: nothing random has to be unlearned
+            output.bias.zero_()
+        return module
+
+    def rates(self, n_selected: int, n_parameters: int) -> list[float]:
+        """Learning rate of each parameter in the step after `n_selected` columns."""
+        n_inputs = n_selected + self.problem.groups.typical_size
+        first, later = min(1, 10 / n_inputs), min(1, 50 / self.config.n_units)
+        return [self.config.learning_rate * rate for rate in [first] * 2 + [later] * (n_parameters - 2)]
+
+    def adapt(self, network: StackedNetwork, sizes: IntArray) -> None:
+        """Scale the first layer by the number of columns that a copy sees."""
+        network.parameters[0].mul_(self.tensor(np.sqrt(sizes.max() / np.maximum(sizes, 1)))[:, None, None])
+
+    def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
+        """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
+        config = self.config
+        if config.n_layers == 1 and self.device == "cpu" and is_compiled():
+            return self._estimates_cpu(run, candidates, rows)
+        if config.n_layers == 1 and self.device == "cuda" and config.dtype == "float32" and find_spec("triton"):
+            from ngp.kernels.perceptron_gpu import OutOfResources, fits
+
+            if fits(config.n_units, run.plan[0].shape[2], self.problem.n_outputs, self.problem.loss):
+                with suppress(OutOfResources):  # of a smaller GPU
+                    return self._estimates_gpu(run, candidates, rows)
+        return super().estimates(run, candidates, rows)
+
+    def _settings(self, run: Run) -> dict[str, Any]:
+        rates = self.rates(len(run.selected), 4)[1:3]
+        return {"rates": rates, "weight_decay": self.config.weight_decay, "loss": self.problem.loss}
+
+    def _estimates_cpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
+        """By the compiled kernel, one network at a time."""
+        import torch
+
+        dtype, n_splits, known = self.config.dtype, len(rows), self._scaled(run.selected)
+        targets, train = self.targets.values.numpy(), partial(train_perceptron, n_units=self.config.n_units)
+        layers = [p.detach().numpy() for p in self.untrained(run, candidates).parameters]
+        plans = list(zip(*(np.ascontiguousarray(each.swapaxes(0, 1)) for each in run.plan), strict=True))
+        outputs = np.empty((len(candidates), *rows.shape, targets.shape[1]), dtype)
+        for c, new in enumerate(candidates):
+            inputs = np.ascontiguousarray(np.concatenate([known, self._scaled(new)]).T, dtype)
+            for f in range(n_splits):
+                weights, *others = (layer[c * n_splits + f] for layer in layers)
+                start = pack_parameters([weights[:, : inputs.shape[1]], *others], dtype)
+                outputs[c, f] = train(inputs, targets, start, plans[f], rows[f], **self._settings(run))
+        return self.targets.coded(torch.from_numpy(outputs)).double().numpy()
+
+    def _estimates_gpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
+        """By the Triton kernel, all networks at once."""
+        import torch
+
+        from ngp.kernels.perceptron_gpu import train_perceptrons
+
+        every = torch.arange(self.problem.n_samples, device=self.device)
+        inputs = self.inputs(run.selected, candidates)(every[None])[:, 0]
+        layers = [p.detach() for p in self.untrained(run, candidates).parameters]
+        outputs = train_perceptrons(inputs, self.targets.values, layers, run.plan, rows, **self._settings(run))
+        return self.targets.coded(outputs).cpu().double().numpy()
+
+    def numbers(self, n_columns: int) -> int:
+        """About how many numbers the layers of one network hold while it is trained with a batch."""
+        config, n_samples = self.config, self.problem.n_samples
+        return config.n_layers * config.n_units * config.batch_size + (config.n_units + n_samples) * n_columns
+
+    def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
+        """What the networks of S + g see; columns of zeros fill up the smaller ones."""
+        import torch
+
+        known = self.tensor(self._scaled(selected).T)
+        widest = max(map(len, candidates))
+        new = np.zeros((len(candidates), widest, self.problem.n_samples))
+        sizes = np.array([len(columns) for columns in candidates])
+        new[np.arange(widest) < sizes[:, None]] = self._scaled(np.concatenate(candidates))
+        added = self.tensor(new.transpose(0, 2, 1))
+
+        def take(rows: Tensor) -> Tensor:
+            shared = known[rows].expand(len(candidates), -1, -1, -1)
+            return torch.cat([shared, added[:, rows]], dim=-1)
+
+        return take
+
+    def _scaled(self, columns: IntArray) -> FloatArray:
+        return scaled_columns(self.problem, columns, np.arange(self.problem.n_samples), self.config.clip)
+
+    def reader(self, selected: IntArray) -> Callable[[AnyArray], FloatArray]:
+        """Make the picklable function from X to the inputs of the final network."""
+        return ScaledColumns.of(self.problem, selected, self.config.clip)
+
+
+@dataclass(frozen=True)
+class CNNScorer(NetworkScorer):
+    """A `CNN` bound to a problem (see `ngp.predictors.base.Scorer`)."""
+
+    config: CNN
+    shape: tuple[int, int, int]
+
+    def architecture(self, n_columns: int) -> ImageNetwork:
+        """Make what makes a network, with weights of no meaning."""
+        rows, cols, channels = self.shape
+        return ImageNetwork(self.config.network, (channels, rows, cols), self.problem.n_outputs)
+
+    def module(self, n_columns: int, n_selected: int, draw: int) -> nn.Module:
+        """Make a network of the step after `n_selected` columns, with the initial weights that candidates share."""
+        from ngp.kernels.networks import seeded
+
+        with seeded(self.number(n_selected, draw)):
+            return self.architecture(n_columns)()
+
+    @cached_property
+    def numbers_an_image(self) -> int:
+        """Numbers in the outputs of all layers, and in the patches of the convolutions; a wrong network is refused."""
+        import torch
+        from torch import nn
+
+        total = 1
+
+        def count(module: nn.Module, inputs: Any, outputs: Any) -> None:
+            nonlocal total
+            if isinstance(outputs, torch.Tensor) and not list(module.children()):
+                total += outputs.numel()
+                if isinstance(module, nn.Conv2d):
+                    total += outputs.numel() // module.out_channels * module.weight[0].numel()
+
+        rows, cols, channels = self.shape
+        images, module = torch.zeros(2, channels, rows, cols), self.module(0, 0, 0).eval()
+        for each in module.modules():
+            each.register_forward_hook(count)
+        with torch.no_grad():
+            outputs = module(images)
+        expected = (2, self.problem.n_outputs)
+        if not isinstance(outputs, torch.Tensor) or tuple(outputs.shape) != expected:
+            found = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
+            raise ValueError(
+                f"network returned {found} for images of shape {tuple(images.shape)}: it must return {expected}, "
+                "one row of outputs for each image."
+            )
+        return total // len(images)
+
+    def numbers(self, n_columns: int) -> int:
+        """About how many numbers the layers of one network hold while it is trained with a batch."""
+        return self.numbers_an_image * self.config.batch_size
+
+    @cached_property
+    def scale(self) -> float:
+        """What all pixels are divided by: their root mean square, where they vary."""
+        mean, deviation = self.problem.column_statistics
+        varies = self.problem.varies
+        return float(np.sqrt((mean[varies] ** 2 + deviation[varies] ** 2).mean()))
+
+    @cached_property
+    def images(self) -> Tensor:
+        """All images on the device."""
+        dtype = np.dtype(self.config.dtype)
+        return self.tensor(np.asarray(self.problem.array, dtype=dtype) / dtype.type(self.scale))
+
+    def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
+        """What the networks of S + g see."""
+        rows, cols, channels = self.shape
+        masks = np.zeros((len(candidates), self.problem.n_columns))
+        masks[:, selected] = 1
+        for mask, new in zip(masks, candidates, strict=True):
+            mask[new] = 1
+        seen = self.tensor(masks)[:, None, None]
+        images = self.images
+
+        def take(numbers: Tensor) -> Tensor:
+            pixels = images[numbers] * seen
+            return pixels.reshape(*pixels.shape[:3], rows, cols, channels).permute(0, 1, 2, 5, 3, 4)
+
+        return take
+
+    def reader(self, selected: IntArray) -> Callable[[AnyArray], FloatArray]:
+        """Make the picklable function from X to the inputs of the final network."""
+        seen = np.zeros(self.problem.n_columns, dtype=bool)
+        seen[selected] = True
+        return SeenPixels(seen, self.scale, self.shape)
+
+
+@dataclass(frozen=True)
 class NetworkPredictor:
     """The final networks, on the CPU; their predictions are averaged."""
 
@@ -320,7 +749,7 @@ class NetworkPredictor:
     def __setstate__(self, state: dict[str, Any]) -> None:
         import torch
 
-        from ngp.kernels.stacks import seeded
+        from ngp.kernels.networks import seeded
 
         modules = []
         for weights in state["modules"]:
@@ -335,7 +764,7 @@ class NetworkPredictor:
         """Coded targets of shape (n_samples, n_outputs)."""
         import torch
 
-        from ngp.kernels.training import Targets
+        from ngp.kernels.networks import Targets
 
         dtype = next(self.modules[0].parameters()).dtype
         targets = Targets(torch.zeros(0), self.loss)
@@ -345,3 +774,79 @@ class NetworkPredictor:
                 x = torch.from_numpy(self.reader(X[start : start + PREDICTED_ROWS])).to(dtype)
                 results.append(np.mean([targets.coded(module(x)).double().numpy() for module in self.modules], axis=0))
         return np.concatenate(results) * self.target_scale + self.target_mean
+
+
+@dataclass(frozen=True)
+class Perceptron:
+    """Makes perceptrons whose weights are still to be set."""
+
+    sizes: tuple[int, ...]  # of the inputs, the hidden layers and the output
+
+    def __call__(self) -> nn.Sequential:
+        """Make one."""
+        import torch
+        from torch import nn
+        from torch.nn.utils import skip_init  # torch's own random numbers are left alone
+
+        layers: list[nn.Module] = []
+        for n_inputs, n_units in pairwise(self.sizes):
+            layers += [skip_init(nn.Linear, n_inputs, n_units, dtype=torch.float64), nn.ReLU()]
+        return nn.Sequential(*layers[:-1])
+
+
+@dataclass(frozen=True)
+class SeenPixels:
+    """Takes the selected pixels of X, and puts zeros for the others."""
+
+    seen: BoolArray
+    scale: float
+    shape: tuple[int, int, int]
+
+    def __call__(self, X: AnyArray) -> FloatArray:
+        """Images of shape (n_samples, channels, rows, cols)."""
+        pixels = np.zeros(X.shape, X.dtype)
+        pixels[:, self.seen] = X[:, np.flatnonzero(self.seen)]
+        pixels = pixels / self.scale
+        return np.ascontiguousarray(pixels.reshape(-1, *self.shape).transpose(0, 3, 1, 2))
+
+
+@dataclass(frozen=True)
+class ImageNetwork:
+    """Makes networks by the name or the function that `CNN` was given."""
+
+    network: str | Callable[[tuple[int, int, int], int], nn.Module]
+    image: tuple[int, int, int]
+    n_outputs: int
+
+    def __call__(self) -> nn.Module:
+        """Make one, with weights from torch's global generator."""
+        from torch import nn
+
+        if isinstance(self.network, str):
+            return convolutional(self.network, self.image, self.n_outputs)
+        module = self.network(self.image, self.n_outputs)
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"network returned a {type(module).__name__}: it must return a torch.nn.Module.")
+        return module
+
+
+def convolutional(name: str, image: tuple[int, int, int], n_outputs: int) -> nn.Module:
+    """Make the network "paper" or "strong" (see `CNN`); a maximum is left out where the image is too small for it."""
+    from torch import nn
+
+    filters, margin = (((32, 3), (64, 3)), False) if name == "paper" else (((32, 5), (64, 3), (128, 3)), True)
+    layers: list[nn.Module] = []
+    channels, rows, cols = image
+    for n, size in filters:
+        lost = 0 if margin else size - 1
+        layers += [nn.Conv2d(channels, n, size, padding=size // 2 if margin else 0), nn.ReLU()]
+        channels, rows, cols = n, rows - lost, cols - lost
+        if min(rows, cols) < 1:
+            raise ValueError(
+                f"image_shape: images of {image[1]} x {image[2]} pixels are too small for this network: give larger "
+                "ones, or a network of your own."
+            )
+        if min(rows, cols) > 1:
+            layers.append(nn.MaxPool2d(2))
+            rows, cols = rows // 2, cols // 2
+    return nn.Sequential(*layers, nn.Dropout(0.5), nn.Flatten(), nn.Linear(channels * rows * cols, n_outputs))

@@ -2,26 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.util import find_spec
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.data.folds import Round
+from ngp.data.losses import mistakes
 from ngp.data.problem import Problem
+from ngp.data.sources import read_columns
 from ngp.kernels.devices import resolve_device
-from ngp.kernels.parallel import on_cluster
-from ngp.predictors.base import Predictor
-from ngp.predictors.ssfn_cluster import SSFNClusterScorer
-from ngp.predictors.ssfn_gpu import SSFNGpuScorer
-from ngp.predictors.ssfn_scorer import SSFNScorer
+from ngp.kernels.layers import Network, draw_biases, draw_weights, train_networks
+from ngp.kernels.parallel import on_cluster, run_tasks
+from ngp.kernels.ridge import Rows
+from ngp.kernels.scoring import (
+    LayerTask,
+    LinearFit,
+    Penalties,
+    padded_width,
+    score_blocks,
+    score_chunk,
+    segment_moments,
+)
+from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
+from ngp.predictors.recipe import Recipe
 
-__all__ = ["SSFN"]
+if TYPE_CHECKING:
+    from torch import Tensor
 
-# By itself a GPU is chosen only where a step takes so many operations: a second or two of a CPU's core, no less than
-# it takes to get a GPU ready.
+    from ngp.kernels.regressions import FoldRegressions
+    from ngp.kernels.scoring_gpu import LayerStack
+
+__all__ = ["SSFN", "SSFNClusterScorer", "SSFNGpuScorer", "SSFNPredictor", "SSFNScorer"]
+
+# A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
+# Numbers in the columns of one task: enough for its overhead not to count, few enough for memory.
+FEWEST_NUMBERS = 2**13
+CHUNK_NUMBERS = 2**18
+CHUNKS_PER_JOB = 32
+# More rows than these are worked on in blocks; between blocks a chunk of candidates keeps this many bytes.
+BLOCK_ROWS = 2**14
+CHUNK_BYTES = 2**27
+LONG_CHUNKS_PER_JOB = 4
+LEAST_LONG_CHUNK = 4
+# Samples whose projections are held in double precision at a time.
+PROJECTED_ROWS = 2**10
+# Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
+LAYER_NUMBERS = 2**18
+PREDICTED_ROWS = 2**12
+# Sizes of the final predictor that are tried: multiples of the scored one's width and ridge, as long as training one
+# layer takes no more operations than this, and no more than so many units per training row.
+WIDTH_FACTORS = (1, 4, 16, 32)
+RIDGE_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
+MOST_REFIT_OPERATIONS = 3e10
+WIDEST = 8
+# Splits of the pursuit that judge these sizes; if a round has more folds than that, they are merged.
+MOST_REFIT_SPLITS = 10
+REFIT_FOLDS = 5
+# Layers of the scored networks are numbered by the size of the selection; the final predictor's have this number.
+REFIT_LAYER = 2**63
+# Shares of a GPU's free memory: for all columns, which are then read once, and for a chunk of candidates.
+COLUMNS_SHARE = 0.3
+CHUNK_SHARE = 0.5
+# Numbers that are moved to the GPU at a time.
+MOVED_NUMBERS = 2**24
+# A step that takes less memory is done at once; asking how much is free would take as long as such a step.
+SMALL_MEMORY = 2**30
+# What counts as free where torch runs on the CPU.
+CPU_MEMORY = 2**28
+# Tasks of a step for each worker of a cluster: none waits long for the last one, and each keeps a GPU busy.
+CHUNKS_PER_WORKER = 4
 
 
 class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
@@ -41,28 +101,20 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
     ridge : float, default=1.0
         Ridge penalty of the output layer.
     linear_ridge : float, default=3.0
-        Ridge penalty of the linear part, times the number of selected columns where they are standardised.
-    norm_bound : float, "auto" or None, default=None
-        Largest norm of the output weights; ``"auto"`` is the authors' 2 sqrt(2 n_outputs).
+        Ridge penalty of the linear part, times the number of selected columns if they are standardised.
     bias : bool, default=True
         Whether units have a random bias and the outputs an intercept.
     standardize : bool, default=True
         Whether columns and targets are scaled to mean zero and deviation one, and the pre-activations divided by
         the root of the number of columns.
     clip : float or None, default=4.0
-        Standardised columns are held within so many deviations, so that no outlier, in training or later, rules the
-        layer. None lets them go; raw columns are never clipped.
-    unit_norm : bool, default=False
-        Whether each sample's random projections are scaled to unit norm.
-    redraw : bool, default=False
-        Whether every candidate gets random weights of its own, so that luck has a say. Slower.
-    distribution : {"normal", "uniform"}, default="normal"
-        Of the random weights and biases.
+        Standardised columns are clipped at this many deviations, so that no outlier, in training or later, dominates
+        the layer. None doesn't clip; columns that aren't standardised are never clipped.
     refit_units : int or "auto", default="auto"
-        Width of the layers of the final predictor. ``"auto"`` also tries wider layers and larger ridges, and takes what
-        has the lowest validation loss, or the fewest mistakes where classes are judged by the squared error. It is
-        judged on the splits of the pursuit, ten of them where there are more; more than ten folds, as of leave-one-out,
-        are first put together to five, at random. Wider layers have fewer draws, so that the number of units stays
+        Width of the layers of the final predictor. ``"auto"`` also tries wider layers and larger ridges, and takes
+        those with the lowest validation loss, or with the fewest mistakes if classes are judged by the squared error.
+        They are judged on the splits of the pursuit, at most ten of them; more than ten folds, as of leave-one-out,
+        are first merged into five, at random. Wider layers have fewer draws, so that the number of units stays
         the same until one layer is left.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the scoring.
@@ -80,15 +132,11 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_units": [Interval(Integral, 1, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
-        "ridge": [Interval(Real, 0, None, closed="left")],
-        "linear_ridge": [Interval(Real, 0, None, closed="left")],
-        "norm_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "ridge": [Interval(Real, 0, None, closed="neither")],
+        "linear_ridge": [Interval(Real, 0, None, closed="neither")],
         "bias": ["boolean"],
         "standardize": ["boolean"],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
-        "unit_norm": ["boolean"],
-        "redraw": ["boolean"],
-        "distribution": [StrOptions({"normal", "uniform"})],
         "refit_units": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "dtype": [StrOptions({"float32", "float64"})],
     }
@@ -102,13 +150,9 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
         n_draws: int = 8,
         ridge: float = 1.0,
         linear_ridge: float = 3.0,
-        norm_bound: float | Literal["auto"] | None = None,
         bias: bool = True,
         standardize: bool = True,
         clip: float | None = 4.0,
-        unit_norm: bool = False,
-        redraw: bool = False,
-        distribution: Literal["normal", "uniform"] = "normal",
         refit_units: int | Literal["auto"] = "auto",
         dtype: str = "float32",
     ) -> None:
@@ -116,69 +160,605 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
         self.n_draws = n_draws
         self.ridge = ridge
         self.linear_ridge = linear_ridge
-        self.norm_bound = norm_bound
         self.bias = bias
         self.standardize = standardize
         self.clip = clip
-        self.unit_norm = unit_norm
-        self.redraw = redraw
-        self.distribution = distribution
         self.refit_units = refit_units
         self.dtype = dtype
 
-    @classmethod
-    def published(cls) -> SSFN:
-        """Make the network as in the authors' code: no bias, raw features, unit-norm projections, fresh weights.
-
-        Returns
-        -------
-        SSFN
-            For ``predictor`` of `ngp.NeuralGreedyPursuit`.
-
-        Examples
-        --------
-        >>> SSFN.published().linear_ridge
-        100.0
-        """
-        return cls(
-            n_draws=1,
-            ridge=0.0,
-            linear_ridge=100.0,
-            norm_bound="auto",
-            bias=False,
-            standardize=False,
-            unit_norm=True,
-            redraw=True,
-            distribution="uniform",
-            refit_units=100,
-        )
-
     def bind(
-        self,
-        problem: Problem,
-        *,
-        random_state: int,
-        n_jobs: int | None = None,
-        device: str = "auto",
+        self, problem: Problem, *, random_state: int, n_jobs: int | None = None, device: str = "auto"
     ) -> SSFNScorer:
         """Prepare for one problem."""
         self._validate_params()
         kind = SSFNScorer
         if self._device(problem, device) == "cuda":
             kind = SSFNClusterScorer if on_cluster() else SSFNGpuScorer
-        return kind(self, problem, random_state, n_jobs, np.dtype(self.dtype))
+        return kind(self, problem, random_state, n_jobs)
 
     def _device(self, problem: Problem, asked: str) -> str:
-        """Where to score: a GPU where one is asked for, or where it can and pays."""
-        able = self.ridge > 0 and self.norm_bound is None and not self.redraw
-        if asked == "mps" or (asked == "cuda" and not able):
-            kind = "an SSFN" if able else "an SSFN with a norm bound, without a ridge or with redraw=True"
-            raise ValueError(f"device={asked!r} can't run {kind}: use device='cpu' or 'auto'.")
+        """Where to score: by itself on a GPU if a step is large enough."""
+        if asked == "mps":
+            raise ValueError("device='mps' can't run an SSFN: use device='cpu' or 'auto'.")
         if on_cluster():  # whose workers have devices of their own
             return "cpu" if asked == "auto" else asked
         if asked == "auto":
             rows = sum(len(round_.rows) for round_ in problem.rounds)
             operations = 2.0 * problem.groups.n_groups * self.n_draws * rows * self.n_units**2
-            if not able or operations < GPU_FROM_OPERATIONS:
+            if operations < GPU_FROM_OPERATIONS:
                 return "cpu"
         return "cuda" if resolve_device(asked, self.dtype) == "cuda" else "cpu"
+
+
+# ---------------------------------------------------------------- scoring on the CPU
+
+
+class RowBlock(NamedTuple):
+    """Rows of a round that are worked on together, in fold order."""
+
+    places: IntArray  # where they stand in the round, ascending
+    rows: IntArray  # their row numbers
+    segments: IntArray  # bounds in `rows`, as in `ngp.data.folds.Round`
+
+
+def row_blocks(round_: Round, most_rows: int) -> list[RowBlock]:
+    """Cut a round into blocks of about equal length, each of rows that are neighbours in X."""
+    n_rows = len(round_.rows)
+    n_blocks = -(-n_rows // most_rows)
+    if n_blocks == 1:
+        return [RowBlock(np.arange(n_rows), round_.rows, round_.segments)]
+    pieces = np.array_split(np.argsort(round_.rows), n_blocks)
+    places = [np.sort(piece) for piece in pieces]
+    return [RowBlock(own, round_.rows[own], np.searchsorted(own, round_.segments)) for own in places]
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """What candidates of one step that add equally many columns share."""
+
+    selected: IntArray
+    n_new: int  # number of columns that each candidate adds
+    fits: list[LinearFit]  # in each round the linear part's regressions on the selected columns
+    wholes: list[LayerTask | None]  # in each round that has a single block of rows, all that its candidates share
+
+
+@dataclass(frozen=True)
+class SSFNScorer(Scorer):
+    """An `SSFN` bound to a problem (see `ngp.predictors.base.Scorer`)."""
+
+    config: SSFN
+    problem: Problem
+    seed: int
+    n_jobs: int | None
+
+    @cached_property
+    def recipe(self) -> Recipe[SSFNScorer]:
+        """What other processes make the scorer of."""
+        return Recipe.of(self)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the scoring."""
+        return np.dtype(self.config.dtype)
+
+    def penalties(self, n_columns: int) -> Penalties:
+        """Penalties of a network on so many columns."""
+        config = self.config
+        # However many columns share the signal, what the linear part is expected to explain stays the same.
+        linear = config.linear_ridge * max(1, n_columns) if config.standardize else config.linear_ridge
+        return Penalties(config.ridge, linear, config.bias)
+
+    @cached_property
+    def target_scales(self) -> tuple[FloatArray, float]:
+        """Mean of each target and one common deviation, over the rows that train the final predictor."""
+        targets, weights = (values[: self.problem.n_fit] for values in (self.problem.targets, self.problem.weights))
+        mean, scale = np.zeros(targets.shape[1]), 1.0
+        if self.config.bias:
+            mean = np.average(targets, axis=0, weights=weights)
+        if self.config.standardize:
+            scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
+        return mean, scale if scale > 0 else 1.0
+
+    def inputs(self, columns: IntArray, rows: IntArray) -> FloatArray:
+        """Columns as rows of an array, scaled as the network wants them."""
+        if not self.config.standardize:
+            return self.problem.columns(columns, rows)
+        return scaled_columns(self.problem, columns, rows, self.config.clip)
+
+    def scaled_targets(self, rows: IntArray) -> FloatArray:
+        """Targets (len(rows), n_outputs) as the network sees them."""
+        mean, scale = self.target_scales
+        return (self.problem.targets[rows] - mean) / scale
+
+    def layer(self, draw: int, number: int, n_slots: int, n_units: int) -> tuple[FloatArray, FloatArray]:
+        """Random weights and biases of a layer; its number is the size of the selection, or `REFIT_LAYER`."""
+        weights = draw_weights(self.seed, (draw, number, 0), n_slots, n_units) / self.weight_divisor(n_slots)
+        biases = draw_biases(self.seed, (draw, number, 0), n_units) if self.config.bias else np.zeros(n_units)
+        return weights, biases
+
+    def weight_divisor(self, n_slots: int) -> float:
+        """What random weights are divided by."""
+        return float(np.sqrt(max(1, n_slots))) if self.config.standardize else 1.0
+
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S + g for the new columns g of every candidate."""
+        selected = np.asarray(selected, dtype=np.intp)
+        fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
+        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        for members, columns in candidates.by_size():
+            shared = self.problem, self.recipe, self._step(selected, columns.shape[1], fits)
+            length, first = self._chunk_length(*columns.shape), 0
+            chunks = [(columns[start : start + length],) for start in range(0, len(columns), length)]
+            for losses in run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared):
+                parts[members[first : first + len(losses)]] = losses
+                first += len(losses)
+        return Losses(parts, self.problem.part_weights)
+
+    def _linear_fit(self, blocks: Sequence[RowBlock], selected: IntArray) -> LinearFit:
+        """Regressions on the selected columns in all folds of a round."""
+        moments = sum(segment_moments(*self._linear_rows(block, selected)) for block in blocks)
+        ridge = self.penalties(len(selected)).linear_ridge
+        return LinearFit.of(np.asarray(moments), len(selected), ridge=ridge, centred=self.config.bias)
+
+    def _linear_rows(self, block: RowBlock, selected: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+        """Selected columns, targets, weights and segments of a block."""
+        rows = block.rows
+        return self.inputs(selected, rows), self.scaled_targets(rows), self.problem.weights[rows], block.segments
+
+    def _step(self, selected: IntArray, n_new: int, fits: list[LinearFit]) -> _Step:
+        step = _Step(selected, n_new, fits, [])
+        for blocks, fit in zip(self._blocks, fits, strict=True):
+            single = len(blocks) == 1
+            step.wholes.append(self._layer_task(step, fit, blocks[0], self._space(blocks)) if single else None)
+        return step
+
+    @cached_property
+    def _blocks(self) -> list[list[RowBlock]]:
+        """The rows of each round, block by block."""
+        blocks = []
+        for round_ in self.problem.rounds:
+            fits = self._state_bytes(round_) <= CHUNK_BYTES  # the sums of leave-one-out would outgrow its rows
+            blocks.append(row_blocks(round_, BLOCK_ROWS if fits else len(round_.rows)))
+        return blocks
+
+    def _state_bytes(self, round_: Round) -> int:
+        """Memory for a candidate's sums over blocks, about."""
+        n_shared = self.config.n_units + 1 + self.problem.n_outputs
+        n_linear = 2 * self.problem.n_outputs * round_.n_folds
+        return 8 * self.config.n_draws * ((round_.n_folds + 1) * n_shared**2 + (n_shared + n_linear) * n_linear)
+
+    def _chunk_length(self, n_candidates: int, n_new: int) -> int:
+        """Number of candidates a task: no answer depends on it."""
+        n_jobs = int(effective_n_jobs(self.n_jobs))
+        blocked = [round_ for round_, blocks in zip(self.problem.rounds, self._blocks, strict=True) if len(blocks) > 1]
+        if blocked:  # long chunks, since each goes through all rows by itself
+            own = 8 * BLOCK_ROWS * (n_new + 4 * self.problem.n_outputs)
+            most = CHUNK_BYTES // (own + max(map(self._state_bytes, blocked)))
+            least = min(LEAST_LONG_CHUNK, -(-n_candidates // n_jobs))
+            fair = max(-(-n_candidates // (LONG_CHUNKS_PER_JOB * n_jobs)), least)
+            return max(1, min(fair, most))
+        numbers = self.problem.n_samples * max(1, n_new)
+        fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
+        return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
+
+    def chunk_losses(self, step: _Step, candidates: IntArray) -> FloatArray:
+        """Losses of a few candidates (n, m) in all parts of the validation."""
+        problem, (mean, scale), parts = self.problem, self.target_scales, []
+        for number, (round_, blocks) in enumerate(zip(problem.rounds, self._blocks, strict=True)):
+            weights = round_.part_weights(problem.weights)
+            sums = np.zeros((len(candidates), len(weights)))
+            for block, outputs in zip(blocks, self._predictions(step, number, candidates), strict=True):
+                predictions = np.multiply(outputs, scale, dtype=np.float64)
+                predictions += mean
+                losses = problem.row_losses(predictions, block.rows)
+                losses *= problem.weights[block.rows]
+                bounds = np.searchsorted(block.places, round_.parts)
+                filled = np.flatnonzero(np.diff(bounds))
+                if len(filled):
+                    sums[:, filled] += np.add.reduceat(losses[:, : bounds[-1]], bounds[filled], axis=1)
+            parts.append(sums / np.where(weights > 0, weights, 1))
+        return np.concatenate(parts, axis=1)
+
+    def _predictions(self, step: _Step, number: int, candidates: IntArray) -> Iterator[AnyArray]:
+        """Out-of-fold predictions of one block of a round after the other, of scaled targets."""
+
+        def columns(block: RowBlock) -> FloatArray:
+            return self.inputs(candidates.ravel(), block.rows).reshape(*candidates.shape, len(block.rows))
+
+        blocks, whole = self._blocks[number], step.wholes[number]
+        if whole is not None:
+            yield score_chunk(whole, columns(blocks[0]))
+            return
+        space = self._space(blocks)
+
+        def tasks(layers: bool) -> Iterator[tuple[LayerTask, FloatArray]]:
+            for block in blocks:
+                yield self._layer_task(step, step.fits[number], block, space, layers), columns(block)
+
+        yield from score_blocks(tasks)
+
+    def _space(self, blocks: Sequence[RowBlock]) -> AnyArray:
+        """Room for the pre-activations of any block: one takes it over from the last, quicker than new memory."""
+        width, n_rows = padded_width(self.config.n_units, self.dtype), max(len(block.rows) for block in blocks)
+        return np.zeros(self.config.n_draws * n_rows * width, self.dtype)
+
+    def _layer_task(
+        self, step: _Step, fit: LinearFit, block: RowBlock, space: AnyArray, layers: bool = True
+    ) -> LayerTask:
+        """What the candidates share in a block; without `layers`, no pre-activations."""
+        config, rows, n_selected = self.config, self._linear_rows(block, step.selected), len(step.selected)
+        inputs, targets, weights, segments = rows
+        shape = config.n_draws, len(weights) if layers else 0, padded_width(config.n_units, self.dtype)
+        base = space[: int(np.prod(shape))].reshape(shape)  # zero beyond the units, wherever rows end
+        slots = np.zeros((config.n_draws, step.n_new, shape[2]), self.dtype)
+        for draw in range(config.n_draws):
+            random, biases = self.layer(draw, n_selected, n_selected + step.n_new, config.n_units)
+            slots[draw, :, : config.n_units] = random[n_selected:]
+            for start in range(0, shape[1], PROJECTED_ROWS):
+                some = slice(start, start + PROJECTED_ROWS)
+                base[draw, some, : config.n_units] = inputs[:, some].T @ random[:n_selected] + biases
+        penalties = self.penalties(n_selected)  # the same for all candidates of a step
+        state = fit.state(*rows)
+        return LayerTask(segments, weights, targets.astype(self.dtype), base, slots, state, config.n_units, penalties)
+
+    # ------------------------------------------------------------ the final predictor
+
+    def fit(self, selected: IntArray) -> SSFNPredictor:
+        """Train the final predictor on all rows that may train."""
+        selected = np.asarray(selected, dtype=np.intp)
+        width, n_draws, ridge = self._refit_size(selected)
+        (networks,) = self._train(selected, np.arange(self.problem.n_fit), width, n_draws, [ridge])
+        reader = ScaledColumns.as_they_are(selected)
+        if self.config.standardize:
+            reader = ScaledColumns.of(self.problem, selected, self.config.clip)
+        return SSFNPredictor(reader, networks, *self.target_scales)
+
+    def _train(
+        self, selected: IntArray, rows: IntArray, width: int, n_draws: int, ridges: Sequence[float]
+    ) -> list[tuple[Network, ...]]:
+        """Networks on some rows: for each ridge one network a draw."""
+        layers = [self.layer(draw, REFIT_LAYER, len(selected), width) for draw in range(n_draws)]
+        if len(rows) > max(BLOCK_ROWS, width):
+            pieces = self._pieces(np.sort(rows), width)
+        else:
+            pieces, data = [], [self._data(selected, rows)]
+        penalties = self.penalties(len(selected))
+        return train_networks(
+            lambda: (self._data(selected, piece) for piece in pieces) if pieces else data,
+            layers,
+            linear_ridge=penalties.linear_ridge,
+            ridges=ridges,
+            intercept=penalties.intercept,
+        )
+
+    def _data(self, selected: IntArray, rows: IntArray) -> Rows:
+        """Inputs (n_rows, n_inputs), targets and weights of some rows."""
+        return self.inputs(selected, rows).T, self.scaled_targets(rows), self.problem.weights[rows]
+
+    def _pieces(self, rows: IntArray, width: int) -> list[IntArray]:
+        """Rows cut into pieces whose layers take little memory."""
+        return np.array_split(rows, -(-len(rows) * width // LAYER_NUMBERS))
+
+    def _refit_size(self, selected: IntArray) -> tuple[int, int, float]:
+        """Width, number and ridge of the final predictor's layers."""
+        if self.config.refit_units != "auto":
+            return self.config.refit_units, self.config.n_draws, self.config.ridge
+        ridges, found = self._refit_ridges, []
+        for width, n_draws in self._refit_widths:
+            losses = self._refit_losses(selected, width, n_draws, ridges)
+            found += [(*loss, width, n_draws, ridge) for loss, ridge in zip(losses.T, ridges, strict=True)]
+        return min(found)[2:]
+
+    @property
+    def _refit_widths(self) -> list[tuple[int, int]]:
+        """Widths of layers that the final predictor may have, and how many layers of them."""
+        config, n_rows = self.config, int(np.count_nonzero(self.problem.weights[: self.problem.n_fit]))
+        if config.refit_units != "auto":
+            return [(config.refit_units, config.n_draws)]
+        sizes = []
+        for factor in WIDTH_FACTORS:
+            width, n_draws = config.n_units * factor, -(-config.n_draws // factor)
+            small, large = sorted([width, n_rows])
+            affordable = small**2 * (large + 10 * small) <= MOST_REFIT_OPERATIONS and width <= WIDEST * n_rows
+            if factor == 1 or affordable:
+                sizes.append((width, n_draws))
+        return sizes
+
+    @property
+    def _refit_ridges(self) -> list[float]:
+        """Ridges that the final predictor may have."""
+        factors = RIDGE_FACTORS if self.config.refit_units == "auto" else (1.0,)
+        return [self.config.ridge * factor for factor in factors]
+
+    def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:
+        """What final predictors of one size are judged by, and the loss, which decides a tie: (2, n_ridges)."""
+        splits = self._refit_splits
+        arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
+        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.recipe))
+        total: FloatArray = np.sum(sums, axis=0)
+        return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
+
+    @property
+    def _refit_splits(self) -> list[tuple[IntArray, IntArray]]:
+        """Rows that train and that judge the final predictor's sizes.
+
+        They are the pursuit's, or made of them if there are many: whatever those keep apart, groups or the past
+        and the future, stays apart.
+        """
+        splits: list[tuple[Round, int]] = []
+        for round_ in self.problem.rounds:
+            judging = np.flatnonzero(round_.fold_weights(self.problem.weights))
+            if len(judging) > MOST_REFIT_SPLITS:  # as of leave-one-out
+                drawn = KFold(REFIT_FOLDS, shuffle=True, random_state=self.seed % 2**32).split(judging)
+                merged = round_.merged([judging[together] for _, together in drawn])
+                splits += [(merged, f) for f in range(merged.n_folds)]
+            else:
+                splits += [(round_, int(f)) for f in judging]
+        some = np.linspace(0, len(splits) - 1, min(len(splits), MOST_REFIT_SPLITS)).round().astype(np.intp)
+        return [(round_.training(f), round_.validation(f)) for round_, f in (splits[place] for place in some)]
+
+    def refit_split(
+        self, selected: IntArray, train: IntArray, test: IntArray, width: int, n_draws: int, ridges: list[float]
+    ) -> FloatArray:
+        """What final predictors of one size are judged by, and the loss, summed over one split: (2, n_ridges)."""
+        mean, scale = self.target_scales
+        by_mistakes = self.problem.classes is not None and self.problem.loss == "squared_error"
+        sums = np.zeros((2, len(ridges)))
+        trained = self._train(selected, train, width, n_draws, ridges)
+        for rows in self._pieces(test, width):
+            inputs, weights = self.inputs(selected, rows).T, self.problem.weights[rows]
+            for i, networks in enumerate(trained):
+                outputs = np.mean([network.predict(inputs) for network in networks], axis=0) * scale + mean
+                losses = self.problem.row_losses(outputs, rows)
+                # Squared errors of indicators flatter small networks, whose predictions stay close to the mean.
+                counts = mistakes(outputs, self.problem.targets[rows]) if by_mistakes else losses
+                sums[:, i] += np.array([counts, losses]) @ weights
+        return sums
+
+
+def _chunk_losses(problem: Problem, recipe: Recipe[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
+    return recipe.make(problem).chunk_losses(step, candidates)
+
+
+def _refit_split(problem: Problem, recipe: Recipe[SSFNScorer], *arguments: Any) -> FloatArray:
+    return recipe.make(problem).refit_split(*arguments)
+
+
+@dataclass(frozen=True)
+class SSFNPredictor:
+    """The final predictor: the mean of a few networks on the selected columns."""
+
+    reader: ScaledColumns
+    networks: tuple[Network, ...]
+    target_mean: FloatArray
+    target_scale: float
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Coded targets of shape (n_samples, n_outputs)."""
+        outputs = np.empty((len(X), len(self.target_mean)))
+        for start in range(0, len(X), PREDICTED_ROWS):
+            some = slice(start, start + PREDICTED_ROWS)
+            inputs = self.reader(X[some])
+            outputs[some] = np.mean([network.predict(inputs) for network in self.networks], axis=0)
+        outputs *= self.target_scale
+        outputs += self.target_mean
+        return outputs
+
+
+# ---------------------------------------------------------------- scoring on GPUs
+
+
+class _RoundTensors(NamedTuple):
+    """What no step changes in a round."""
+
+    rows: Tensor  # row numbers, in fold order
+    targets: Tensor  # scaled targets
+    weights: Tensor  # sample weights
+    weighted: bool  # whether they differ
+    shares: Tensor  # share of each row that doesn't always train in the mean loss of each part
+
+
+@dataclass(frozen=True)
+class SSFNGpuScorer(SSFNScorer):
+    """An `SSFN` bound to a problem; candidates are scored on a GPU, the final predictor is trained on the CPU."""
+
+    gpu: str = "cuda"
+
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S + g for the new columns g of every candidate."""
+        selected = np.asarray(selected, dtype=np.intp)
+        sizes = list(candidates.by_size())
+        # The selection as it is is scored beside the first others: by itself it would take as long as many of them.
+        alone = len(sizes) > 1 and len(sizes[0][0]) == 1 and sizes[0][1].size == 0
+        if alone:
+            (last, _), (members, columns), *others = sizes
+            sizes = [(np.append(members, last), columns), *others]
+        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        layers = self._layers(len(selected), len(selected) + int(candidates.sizes.max(initial=0)))
+        regressions = [self._regressions(number, selected) for number in range(len(self._rounds))]
+        for i, (members, columns) in enumerate(sizes):
+            stacks = self._stacks(regressions, *layers, columns.shape[1], alone=alone and i == 0)
+            parts[members] = self._chunks(columns, stacks)
+        return Losses(parts, self.problem.part_weights)
+
+    def _layers(self, n_selected: int, n_slots: int) -> tuple[Tensor, Tensor]:
+        """Random weights of so many slots, (D, n_slots, H), not yet scaled, and biases, (D, H)."""
+        n_units, draws = self.config.n_units, range(self.config.n_draws)
+        weights = [draw_weights(self.seed, (draw, n_selected, 0), n_slots, n_units) for draw in draws]
+        biases = [self.layer(draw, n_selected, 0, n_units)[1] for draw in draws]
+        return self._tensor(np.array(weights)), self._tensor(np.array(biases))
+
+    def _regressions(self, number: int, selected: IntArray) -> FoldRegressions:
+        """The linear parts' regressions on the selected columns, in one round."""
+        from ngp.kernels.regressions import FoldRegressions
+
+        each, segments = self._rounds[number], self.problem.rounds[number].segments
+        data = self._columns(selected, number), each.targets, each.weights, segments
+        return FoldRegressions(*data, ridge=self.penalties(len(selected)).linear_ridge, centred=self.config.bias)
+
+    def _stacks(
+        self, regressions: list[FoldRegressions], weights: Tensor, biases: Tensor, n_new: int, alone: bool
+    ) -> list[LayerStack]:
+        """What candidates that add equally many columns share in each round; whether the selection alone is beside."""
+        import torch
+
+        n_selected, dtype = len(regressions[0].selected), getattr(torch, self.config.dtype)
+        penalties, stacks = self.penalties(n_selected), []
+        scaled = [weights[:, :n] / self.weight_divisor(n) for n in (n_selected + n_new, n_selected)]
+        for round_, each, tensors in zip(self.problem.rounds, regressions, self._rounds, strict=True):
+            make = self._stack_class(round_.n_folds)
+            stack, single = (make(each, slots, biases, penalties, dtype, tensors.weighted) for slots in scaled)
+            stacks.append(replace(stack, alone=single) if alone else stack)
+        return stacks
+
+    def _stack_class(self, n_folds: int) -> type[LayerStack]:
+        """Triton kernels if they can do it, plain operations otherwise."""
+        from ngp.kernels.scoring_gpu import LayerStack
+
+        if self.gpu == "cpu" or self.dtype != np.float32 or find_spec("triton") is None:
+            return LayerStack
+        from ngp.kernels.scoring_fused import FusedStack, fits
+
+        return FusedStack if fits(self.config.n_units, self.problem.n_outputs, n_folds) else LayerStack
+
+    def _chunks(self, candidates: IntArray, stacks: list[LayerStack]) -> FloatArray:
+        """Losses of candidates (n, m) that all add equally many columns, as many at a time as fit in the memory.
+
+        Those of the selection as it is come last, if the stacks have it.
+        """
+        n, n_new = candidates.shape
+        each, length = self._candidate_bytes(n_new), n
+        if n * each > SMALL_MEMORY:
+            length = max(1, self._free_memory(CHUNK_SHARE) // each)
+        chunks, alone = [], []
+        for start in range(0, n, length):
+            chunk = candidates[start : start + length]
+            parts = []
+            for number, stack in enumerate(stacks):
+                columns = self._columns(chunk.ravel(), number).unflatten(0, chunk.shape)
+                parts.append(self._part_losses(number, stack.predictions(columns)))
+            losses = np.concatenate(parts, axis=1)
+            chunks.append(losses[: len(chunk)])
+            alone.append(losses[len(chunk) :])
+            stacks = [replace(stack, alone=None) for stack in stacks]
+        return np.concatenate([*chunks, *alone])
+
+    def _candidate_bytes(self, n_new: int) -> int:
+        """Memory that a candidate of so many columns takes, about."""
+        rounds = zip(self.problem.rounds, self._rounds, strict=True)
+        return max(
+            self._stack_class(round_.n_folds).candidate_bytes(n_new, self.config.n_units, each.targets, round_.segments)
+            for round_, each in rounds
+        )
+
+    def _part_losses(self, number: int, predictions: Tensor) -> FloatArray:
+        """Losses in the parts of a round, from predictions (n, Q, J); for squared errors nothing else is fetched."""
+        mean, scale = self.target_scales
+        if self.problem.loss != "squared_error":
+            round_, values = self.problem.rounds[number], predictions.mT.double().cpu().numpy() * scale + mean
+            values = np.pad(values, ((0, 0), (int(round_.segments[1]), 0), (0, 0)))
+            return round_.part_losses(self.problem.row_losses(values, round_.rows), self.problem.weights)
+        errors = predictions.double() - self._rounds[number].targets[:, -predictions.shape[2] :]
+        means: FloatArray = (errors.square_().mean(dim=1) @ self._rounds[number].shares).cpu().numpy()
+        return means * scale**2
+
+    def _tensor(self, values: AnyArray) -> Tensor:
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self.gpu)
+
+    def _free_memory(self, share: float) -> int:
+        """Bytes to use; memory that torch keeps for itself counts as free."""
+        import torch
+
+        if self.gpu == "cpu":
+            return int(share * CPU_MEMORY)
+        kept = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+        return int(share * (torch.cuda.mem_get_info()[0] + kept))
+
+    @cached_property
+    def _rounds(self) -> list[_RoundTensors]:
+        weights = self.problem.weights
+        return [
+            _RoundTensors(
+                self._tensor(round_.rows.astype(np.int64)),
+                self._tensor(self.scaled_targets(round_.rows).T),
+                self._tensor(weights[round_.rows]),
+                bool((weights[round_.rows] != 1).any()),
+                self._tensor(_row_shares(round_, weights)),
+            )
+            for round_ in self.problem.rounds
+        ]
+
+    def _columns(self, columns: IntArray, number: int) -> Tensor:
+        """Columns (n, J), samples in the order of a round."""
+        if self._resident is None:
+            return self._tensor(self.inputs(columns, self.problem.rounds[number].rows))
+        return self._resident[number][self._tensor(columns.astype(np.int64))]
+
+    @cached_property
+    def _resident(self) -> list[Tensor] | None:
+        """All columns for each round, samples last and in its order, if there is memory for them."""
+        n_bytes = 8 * sum(len(round_.rows) for round_ in self.problem.rounds) * self.problem.n_columns
+        if n_bytes > self._free_memory(COLUMNS_SHARE):
+            return None
+        columns = self._all_columns()
+        return [columns[:, each.rows] for each in self._rounds]
+
+    def _all_columns(self) -> Tensor:
+        """All columns, scaled as `inputs` does; a plain array is scaled on the device."""
+        import torch
+
+        X, config, n_rows, n_columns = self.problem.X, self.config, self.problem.n_samples, self.problem.n_columns
+        columns = torch.empty(n_columns, n_rows, dtype=torch.float64, device=self.gpu)
+        length = max(1, MOVED_NUMBERS // n_rows)  # the GPU may have more memory than its host
+        plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64) and X.dtype.isnative
+        for start in range(0, n_columns, length):
+            chunk = np.arange(start, min(start + length, n_columns))
+            if plain:
+                columns[chunk[0] : chunk[-1] + 1] = self._tensor(read_columns(X, chunk).T).T
+            else:
+                columns[chunk[0] : chunk[-1] + 1] = self._tensor(self.inputs(chunk, np.arange(n_rows)))
+        if plain and config.standardize:
+            mean, scale = (self._tensor(each)[:, None] for each in self.problem.column_scales)
+            bound = np.inf if config.clip is None else config.clip
+            columns.sub_(mean).div_(scale).clamp_(-bound, bound)
+        return columns
+
+
+def _row_shares(round_: Round, weights: FloatArray) -> FloatArray:
+    """Share of each row that doesn't always train in the mean loss of each part, (n_judged, n_parts)."""
+    totals, judged = round_.part_weights(weights), np.arange(round_.parts[0], round_.parts[-1])
+    part = np.searchsorted(round_.parts, judged, side="right") - 1
+    shares = np.zeros((len(judged), len(totals)))
+    shares[np.arange(len(judged)), part] = weights[round_.rows[judged]] / np.where(totals > 0, totals, 1)[part]
+    return shares
+
+
+@dataclass(frozen=True)
+class SSFNClusterScorer(SSFNGpuScorer):
+    """An `SSFN` bound to a problem; workers of a cluster score the candidates, each on the GPU that it sees.
+
+    Each worker has an `SSFNGpuScorer` of its own, which keeps the columns in the GPU's memory from step to step.
+    """
+
+    @cached_property
+    def recipe(self) -> Recipe[SSFNScorer]:
+        """What a worker makes its scorer of."""
+        return Recipe(SSFNGpuScorer, Recipe.of(self).settings)
+
+    def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S + g for the new columns g of every candidate."""
+        length = max(1, -(-len(candidates) // (CHUNKS_PER_WORKER * int(effective_n_jobs(self.n_jobs)))))
+        starts = range(0, len(candidates), length)
+        arguments = [(selected, candidates.part(start, start + length)) for start in starts]
+        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self.recipe))
+        return Losses(np.concatenate(parts), self.problem.part_weights)
+
+
+def _worker_losses(
+    problem: Problem, recipe: Recipe[SSFNGpuScorer], selected: IntArray, candidates: ColumnSets
+) -> FloatArray:
+    scorer = recipe.make(problem)
+    resolve_device(scorer.gpu, scorer.config.dtype)  # raises an error if the worker sees no GPU
+    return scorer.add_losses(selected, candidates).parts

@@ -15,10 +15,59 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ngp.kernels.ridge import FloatArray
-from ngp.kernels.self_sizing import Growth, grow_network
+from ngp._types import AnyArray, FloatArray
+from ngp.kernels.layers import Growth, grow_network
 
 __all__ = ["SSFNClassifier", "SSFNRegressor"]
+
+
+# Parts of the docstrings that both estimators share.
+PARAMETERS = """Parameters
+    ----------
+    max_layers : int, default=20
+        Largest number of hidden layers; 0 leaves the linear prediction.
+    max_units : int, default=1000
+        Largest number of random units in a layer.
+    units_per_step : int, default=50
+        Random units added at a time. ``units_per_step=max_units`` gives layers of fixed width.
+    node_tol : float, default=0.005
+        A layer stops growing once a step of new units lowers the training error by a smaller share than this.
+    layer_tol : float, default=0.1
+        The network stops growing once a new layer lowers the training error by a smaller share than this.
+    linear_ridge : float, default=1.0
+        Ridge penalty of the linear regression at the start.
+    ridge : float, default=30.0
+        Ridge penalty of the output weights of each hidden layer. It pulls them towards the weights that
+        reproduce the prediction of the layer below.
+    norm_bound : float, "auto" or None, default="auto"
+        Largest Frobenius norm of the output weights of a hidden layer. "auto" is ``2 * sqrt(2 * n_outputs)``;
+        None is no bound.
+    bias : bool, default=True
+        Whether random units have a random bias, and output layers an (unpenalised, unbounded) intercept.
+    standardize : bool, default=True
+        Whether to bring features and targets (of a classifier: the indicators of the classes) to weighted mean zero
+        and variance one before training.
+    unit_norm : bool, default=False
+        Whether to scale the random projections of each sample in each layer to norm one.
+    random_state : int, RandomState instance or None, default=None
+        Source of the random weights; pass an int for reproducible results."""
+ATTRIBUTES = """n_layers_ : int
+        Number of hidden layers.
+    n_units_ : list of int
+        Number of random units in each hidden layer.
+    training_nme_ : ndarray of shape (`n_layers_` + 1,)
+        Training error ``20 log10(||T - prediction|| / ||T||)`` in dB, T the targets as trained on: of the
+        linear regression, then after each hidden layer.
+    coefs_ : list of `n_layers_` + 1 ndarrays
+        Output weights of the linear regression and of each hidden layer.
+    intercepts_ : list of `n_layers_` + 1 ndarrays
+        Intercepts of the linear regression and of each hidden layer.
+    network_ : ngp.kernels.layers.Network
+        The network with all of its weights.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has feature names that are all strings."""
 
 
 class _SSFN(BaseEstimator):  # type: ignore[misc]
@@ -38,6 +87,11 @@ class _SSFN(BaseEstimator):  # type: ignore[misc]
         "unit_norm": ["boolean"],
         "random_state": ["random_state"],
     }
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if cls.__doc__:
+            cls.__doc__ = cls.__doc__.replace("{PARAMETERS}", PARAMETERS).replace("{ATTRIBUTES}", ATTRIBUTES)
 
     def __init__(
         self,
@@ -68,31 +122,45 @@ class _SSFN(BaseEstimator):  # type: ignore[misc]
         self.unit_norm = unit_norm
         self.random_state = random_state
 
-    def _check_training_data(
-        self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None, **y_options: bool
-    ) -> tuple[FloatArray, npt.NDArray[Any], FloatArray]:
-        """Return the samples of positive weight, so that a weight of zero is the same as leaving one out."""
-        inputs, targets = validate_data(self, X, y, dtype=np.float64, **y_options)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets, or labels of the classes: these in one dimension.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights: two counts as the sample given twice, zero as the sample removed.
+
+        Returns
+        -------
+        SSFNRegressor or SSFNClassifier
+            The trained estimator.
+        """
+        inputs, targets = validate_data(self, X, y, dtype=np.float64, **self._target_checks)
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True)
         kept = weight > 0
-        return inputs[kept], targets[kept], weight[kept]
+        self._fit_network(inputs[kept], self._coded(targets[kept]), weight[kept])
+        return self
 
     def _fit_network(self, X: FloatArray, targets: FloatArray, sample_weight: FloatArray) -> None:
-        self._scale_inputs, self._scale_targets = StandardScaler(), StandardScaler()
-        if not self.standardize:
-            for scaler in (self._scale_inputs, self._scale_targets):
-                scaler.set_params(with_mean=False, with_std=False)
+        self._scale_inputs, self._scale_targets = (
+            StandardScaler(with_mean=self.standardize, with_std=self.standardize) for _ in range(2)
+        )
         inputs = self._scale_inputs.fit_transform(X, sample_weight=sample_weight)
         outputs = self._scale_targets.fit_transform(targets, sample_weight=sample_weight)
         growth = self._growth(targets.shape[1])
-        network = grow_network(inputs, outputs, sample_weight, growth, check_random_state(self.random_state))
+        network, costs = grow_network(inputs, outputs, sample_weight, growth, check_random_state(self.random_state))
         self.network_ = network
         self.coefs_ = [network.coef, *(layer.coef for layer in network.layers)]
         self.intercepts_ = [network.intercept, *(layer.intercept for layer in network.layers)]
         self.n_layers_ = len(network.layers)
         self.n_units_ = [len(layer.bias) for layer in network.layers]
         with np.errstate(divide="ignore"):  # a perfect fit is -inf dB
-            self.training_nme_ = 20 * np.log10(network.costs)
+            self.training_nme_ = 20 * np.log10(costs)
 
     def _growth(self, n_outputs: int) -> Growth:
         parameters = {field.name: getattr(self, field.name) for field in fields(Growth)}
@@ -115,54 +183,11 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
     gradient descent. Random units are added to a layer, and layers to the network, until the training error
     falls too little. Training is deterministic for a given ``random_state``.
 
-    Parameters
-    ----------
-    max_layers : int, default=20
-        Largest number of hidden layers; 0 gives linear ridge regression.
-    max_units : int, default=1000
-        Largest number of random units in a layer.
-    units_per_step : int, default=50
-        Random units added at a time. ``units_per_step=max_units`` gives layers of fixed width.
-    node_tol : float, default=0.005
-        A layer stops growing once a step of new units lowers the training error by a smaller share than this.
-    layer_tol : float, default=0.1
-        The network stops growing once a new layer lowers the training error by a smaller share than this.
-    linear_ridge : float, default=1.0
-        Ridge penalty of the linear regression at the start.
-    ridge : float, default=30.0
-        Ridge penalty of the output weights of each hidden layer. It pulls them towards the weights that
-        reproduce the prediction of the layer below.
-    norm_bound : float, "auto" or None, default="auto"
-        Largest Frobenius norm of the output weights of a hidden layer. "auto" is ``2 * sqrt(2 * n_outputs)``;
-        None is no bound.
-    bias : bool, default=True
-        Whether random units have a random bias, and output layers an (unpenalised, unbounded) intercept.
-    standardize : bool, default=True
-        Whether to bring features and targets to weighted mean zero and variance one before training.
-    unit_norm : bool, default=False
-        Whether to scale the random projections of each sample in each layer to norm one.
-    random_state : int, RandomState instance or None, default=None
-        Source of the random weights; pass an int for reproducible results.
+    {PARAMETERS}
 
     Attributes
     ----------
-    n_layers_ : int
-        Number of hidden layers.
-    n_units_ : list of int
-        Number of random units in each hidden layer.
-    training_nme_ : ndarray of shape (`n_layers_` + 1,)
-        Training error ``20 log10(||T - prediction|| / ||T||)`` in dB, T the targets as trained on: of the
-        linear regression, then after each hidden layer.
-    coefs_ : list of `n_layers_` + 1 ndarrays
-        Output weights of the linear regression and of each hidden layer.
-    intercepts_ : list of `n_layers_` + 1 ndarrays
-        Intercepts of the linear regression and of each hidden layer.
-    network_ : ngp.kernels.self_sizing.Network
-        The network with all of its weights.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has feature names that are all strings.
+    {ATTRIBUTES}
 
     See Also
     --------
@@ -191,29 +216,11 @@ class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[mi
     True
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Train the network.
+    _target_checks: ClassVar[dict[str, bool]] = {"multi_output": True, "y_numeric": True}
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training samples.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights: two counts as the sample given twice, zero as the sample removed.
-
-        Returns
-        -------
-        SSFNRegressor
-            The trained estimator.
-        """
-        y_options = {"multi_output": True, "y_numeric": True}
-        inputs, targets, weight = self._check_training_data(X, y, sample_weight, **y_options)
+    def _coded(self, targets: AnyArray) -> FloatArray:
         self._single_output = targets.ndim == 1
-        self._fit_network(inputs, targets.astype(np.float64).reshape(len(targets), -1), weight)
-        return self
+        return targets.astype(np.float64).reshape(len(targets), -1)
 
     def predict(self, X: npt.ArrayLike) -> FloatArray:
         """Predict the targets.
@@ -238,55 +245,13 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
     The network of :class:`SSFNRegressor`, trained by least squares on the indicator of each class (for two
     classes, of the second).
 
-    Parameters
-    ----------
-    max_layers : int, default=20
-        Largest number of hidden layers; 0 gives a linear classifier.
-    max_units : int, default=1000
-        Largest number of random units in a layer.
-    units_per_step : int, default=50
-        Random units added at a time. ``units_per_step=max_units`` gives layers of fixed width.
-    node_tol : float, default=0.005
-        A layer stops growing once a step of new units lowers the training error by a smaller share than this.
-    layer_tol : float, default=0.1
-        The network stops growing once a new layer lowers the training error by a smaller share than this.
-    linear_ridge : float, default=1.0
-        Ridge penalty of the linear regression at the start.
-    ridge : float, default=30.0
-        Ridge penalty of the output weights of each hidden layer. It pulls them towards the weights that
-        reproduce the prediction of the layer below.
-    norm_bound : float, "auto" or None, default="auto"
-        Largest Frobenius norm of the output weights of a hidden layer. "auto" is ``2 * sqrt(2 * n_outputs)``;
-        None is no bound.
-    bias : bool, default=True
-        Whether random units have a random bias, and output layers an (unpenalised, unbounded) intercept.
-    standardize : bool, default=True
-        Whether to bring features and indicators to weighted mean zero and variance one before training.
-    unit_norm : bool, default=False
-        Whether to scale the random projections of each sample in each layer to norm one.
-    random_state : int, RandomState instance or None, default=None
-        Source of the random weights; pass an int for reproducible results.
+    {PARAMETERS}
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
-    n_layers_ : int
-        Number of hidden layers.
-    n_units_ : list of int
-        Number of random units in each hidden layer.
-    training_nme_ : ndarray of shape (`n_layers_` + 1,)
-        Training error in dB, of the linear classifier, then after each hidden layer.
-    coefs_ : list of `n_layers_` + 1 ndarrays
-        Output weights of the linear classifier and of each hidden layer.
-    intercepts_ : list of `n_layers_` + 1 ndarrays
-        Intercepts of the linear classifier and of each hidden layer.
-    network_ : ngp.kernels.self_sizing.Network
-        The network with all of its weights.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has feature names that are all strings.
+    {ATTRIBUTES}
 
     See Also
     --------
@@ -302,25 +267,9 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
     True
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Train the network.
+    _target_checks: ClassVar[dict[str, bool]] = {}
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training samples.
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights: two counts as the sample given twice, zero as the sample removed.
-
-        Returns
-        -------
-        SSFNClassifier
-            The trained estimator.
-        """
-        inputs, labels, weight = self._check_training_data(X, y, sample_weight)
+    def _coded(self, labels: AnyArray) -> FloatArray:
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -329,8 +278,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
                 f"got the one class {self.classes_.tolist()[0]!r}."
             )
         indicators = np.eye(len(self.classes_))[codes]
-        self._fit_network(inputs, indicators[:, 1:] if len(self.classes_) == 2 else indicators, weight)
-        return self
+        return indicators[:, 1:] if len(self.classes_) == 2 else indicators
 
     def decision_function(self, X: npt.ArrayLike) -> FloatArray:
         """Return how strongly each class is predicted.
@@ -368,7 +316,7 @@ class SSFNClassifier(ClassifierMixin, _SSFN):  # type: ignore[misc]
             return np.column_stack([1.0 - second, second])
         return _nearest_probabilities(scores)
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+    def predict(self, X: npt.ArrayLike) -> AnyArray:
         """Predict the class of each sample.
 
         Parameters

@@ -1,56 +1,88 @@
-"""Plots of the path of a pursuit; matplotlib is only imported when something is drawn."""
+"""Plots of a selection; matplotlib is only imported when something is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
-from ngp._formatting import group_names, only_additions, taken_back
-from ngp._types import FloatArray, IntArray
+from ngp._formatting import counted, group_names, only_additions, taken_back, undone
+from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.greedy.path import Step, additions
-from ngp.report.sources import steps_of
-from ngp.report.style import COLOURS, GREY, NARROW, figure_width, new_axes, shown_name
+from ngp.report.result import Result, pixel_ranks
+from ngp.report.style import COLOURS, GREY, clean, figure_width, is_narrow, new_axes, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
 
-__all__ = ["plot_path"]
+__all__ = [
+    "MOST_BARS",
+    "MOST_PAIRS",
+    "bars_height",
+    "candidates_height",
+    "candidates_shown",
+    "plot_candidates",
+    "plot_fit",
+    "plot_path",
+    "plot_pixels",
+    "plot_ranking",
+    "plot_runners_up",
+    "plot_stability",
+]
 
-KEPT, STOP, TAKEN_BACK, RUNNER_UP = *COLOURS[:2], GREY, "#8C8C8C"
-# How steps are shown, with their marks in the order of the legend: sign, colour, face.
+BLUE, ORANGE, PALE_GREY = *COLOURS[:2], "#8C8C8C"
+WHITE = "#FDFDFD"  # also on a dark page, where "white" becomes the colour of the page
+# How steps are marked, in the order of the legend: sign, colour, face.
 MARKS = {
-    "selected": ("o", KEPT, KEPT),
-    "dropped": ("v", KEPT, KEPT),
-    "undone later": ("o", KEPT, "white"),
-    "taken back": ("o", TAKEN_BACK, "white"),
+    "selected": ("o", BLUE, BLUE),
+    "dropped": ("v", BLUE, BLUE),
+    "undone later": ("o", BLUE, "white"),
+    "taken back": ("o", GREY, "white"),
 }
-MOST_LABELS = 40
-# The width in inches at which so many labels fit.
-USUAL_WIDTH = 6.4
-COMPACT = {"ncols": 2, "fontsize": "small", "frameon": False, "handlelength": 1.4, "columnspacing": 1.0}
-# Losses that differ by more than this factor are shown on a logarithmic axis.
-LOG_FROM = 10.0
-# And by more than this one with labels at powers of ten alone.
-MANY_DECADES = 1000.0
+MOST_LABELS, MOST_BARS, MOST_PAIRS = 40, 60, 40
+MOST_CANDIDATES, FEW_CANDIDATES = 60, 20
+N_SHADES = 5
+
+
+def steps_of(source: Any) -> Sequence[Step]:
+    """The steps of a selector, a result or a path."""
+    if hasattr(source, "fit") and hasattr(source, "get_params"):
+        check_is_fitted(source, "path_")
+        steps = source.path_
+    else:
+        steps = source.path if isinstance(source, Result) else getattr(source, "steps", source)
+    if not isinstance(steps, Sequence) or not steps or not all(isinstance(step, Step) for step in steps):
+        raise TypeError(f"path={source!r} has no steps to plot: give a fitted selector or its path_.")
+    return steps
+
+
+def names_of(source: Any) -> Sequence[str]:
+    """Names of the candidates of a selector or a result."""
+    groups = source.groups if isinstance(source, Result) else getattr(source, "groups_", None)
+    if groups is None:
+        raise TypeError(f"{source!r} doesn't name its candidates: give a fitted selector or its result.")
+    names: Sequence[str] = groups.names
+    return names
 
 
 def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     """Plot the validation loss against the number of selected features.
 
-    Error bars are one standard error. Full circles are the steps that make up the selection, hollow grey ones were
-    taken back. A grey dash beside a step is the loss that the runner-up would have led to: the nearer, the closer
-    the call. The axis of the losses is logarithmic where they differ by more than a factor of 10.
+    Error bars are one standard error. Filled circles are the steps that make up the selection, hollow grey ones were
+    taken back. A grey dash beside a step is the loss that the runner-up would have led to. The axis of the losses is
+    logarithmic if they differ by more than a factor of 10.
 
-    Where features were dropped or exchanged, the loss is plotted against the number of the step. A triangle is a drop;
+    If features were dropped or exchanged, the loss is plotted against the number of the step. A triangle is a drop;
     hollow blue circles are additions that a later step has undone.
 
     Parameters
     ----------
     path : NeuralGreedyPursuit, Result, Path or sequence of Step
-        A fitted selector, its result, or the steps of one (its `path_`).
+        A fitted selector, its result, or its steps (`path_`).
     ax : matplotlib Axes, optional
         Where to draw; a new figure if not given.
 
@@ -69,42 +101,28 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     'validation loss ± standard error'
     """
     steps = steps_of(path)
-    if ax is None:
-        ax = new_axes("plot_path", min(14.0, max(6.4, 3.0 + 0.3 * len(steps))), 4.8)
+    ax = ax or new_axes("plot_path", min(14.0, max(6.4, 3.0 + 0.3 * len(steps))), 4.8)
     _draw_losses(ax, steps)
-    _mark_stop(ax, steps)
+    _mark_end(ax, steps)
     _draw_runners_up(ax, steps)
     _label_steps(ax, steps)
     _label_losses(ax, steps)
-    ax.set_title(_title(steps))
+    n_fixed = steps[0].n_selected
+    title = f"{len(additions(steps))} of {len(steps[0].losses)} candidates selected"
+    ax.set_title(f"{title}, beside {n_fixed} fixed columns" if n_fixed else title)
     ax.spines[["top", "right"]].set_visible(False)
     _add_legend(ax)
     return ax
 
 
-def _draw_losses(ax: Axes, steps: Sequence[Step]) -> None:
-    places, losses, errors = _columns(steps)
-    kinds = _kinds(steps)
-    stood = np.flatnonzero(kinds != "taken back")
-    # A stretch that was taken back goes off from the last step that stood.
-    for first, end in zip(stood, [*stood[1:], len(steps)], strict=True):
-        if first + 1 < end:
-            ax.plot(places[first:end], losses[first:end], color=TAKEN_BACK, linewidth=1.0, zorder=2)
-    ax.plot(places[stood], losses[stood], color=KEPT, linewidth=1.8, zorder=2)
-    size = 6.0 if len(steps) <= MOST_LABELS else 4.5
-    for kind, (mark, color, face) in MARKS.items():
-        part = kinds == kind
-        if part.any():
-            ax.errorbar(
-                places[part], losses[part], yerr=errors[:, part], fmt=mark, color=color, markerfacecolor=face,
-                markersize=size, elinewidth=1.0, label=kind, zorder=3,
-            )  # fmt: skip
-    start = "fixed columns" if len(steps[0].columns) else "constant prediction"
-    ax.axhline(losses[0], color="black", linestyle="--", linewidth=0.8, label=start, zorder=1)
+def _places(steps: Sequence[Step]) -> FloatArray:
+    """Where each step is drawn: at its number of features or, as that can also fall, at its own number."""
+    numbers = [step.n_selected for step in steps] if only_additions(steps) else range(len(steps))
+    return np.array(numbers, dtype=np.float64)
 
 
 def _kinds(steps: Sequence[Step]) -> npt.NDArray[np.str_]:
-    """What each step is shown as: one of `MARKS`."""
+    """Which of `MARKS` each step gets."""
     back = taken_back(steps)
     return np.array([
         "taken back" if number in back
@@ -115,33 +133,41 @@ def _kinds(steps: Sequence[Step]) -> npt.NDArray[np.str_]:
     ])  # fmt: skip
 
 
-def _places(steps: Sequence[Step]) -> IntArray:
-    """Where each step is drawn: at its number of features or, as that can also fall, at its own number."""
-    return np.array([step.n_selected for step in steps]) if only_additions(steps) else np.arange(len(steps))
-
-
-def _columns(steps: Sequence[Step]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Places, losses, and the lengths of the error bars downwards and upwards."""
+def _draw_losses(ax: Axes, steps: Sequence[Step]) -> None:
+    places, kinds = _places(steps), _kinds(steps)
     losses = np.array([step.loss for step in steps])
     errors = np.nan_to_num(np.array([step.standard_error for step in steps]))
-    # No bar reaches down to zero, where a logarithmic axis ends.
-    bars = np.array([np.minimum(errors, 0.9 * np.abs(losses)), errors])
-    return _places(steps).astype(np.float64), losses, bars
+    bars = np.array([np.minimum(errors, 0.9 * np.abs(losses)), errors])  # above zero, where a logarithmic axis ends
+    stood = np.flatnonzero(kinds != "taken back")
+    # Steps that were taken back branch off from the last step that was not.
+    for first, end in zip(stood, [*stood[1:], len(steps)], strict=True):
+        if first + 1 < end:
+            ax.plot(places[first:end], losses[first:end], color=GREY, linewidth=1.0, zorder=2)
+    ax.plot(places[stood], losses[stood], color=BLUE, linewidth=1.8, zorder=2)
+    size = 6.0 if len(steps) <= MOST_LABELS else 4.5
+    for kind, (mark, color, face) in MARKS.items():
+        part = kinds == kind
+        if part.any():
+            ax.errorbar(
+                places[part], losses[part], yerr=bars[:, part], fmt=mark, color=color, markerfacecolor=face,
+                markersize=size, elinewidth=1.0, label=kind, zorder=3,
+            )  # fmt: skip
+    start = "fixed columns" if len(steps[0].columns) else "constant prediction"
+    ax.axhline(losses[0], color="black", linestyle="--", linewidth=0.8, label=start, zorder=1)
+
+
+def _mark_end(ax: Axes, steps: Sequence[Step]) -> None:
+    number = max(number for number, step in enumerate(steps) if step.kept)
+    last, place = steps[number], _places(steps)[number]
+    label = f"the selection: {counted(last.n_selected, 'feature')}"
+    ax.axvline(place, color=ORANGE, linewidth=1.0, alpha=0.5, zorder=1)
+    ax.plot(place, last.loss, "o", color=ORANGE, ms=13, mfc="none", mew=1.8, label=label)
 
 
 def _draw_runners_up(ax: Axes, steps: Sequence[Step]) -> None:
-    places = _places(steps) + 0.22
     losses = np.array([step.runner_up_loss for step in steps])
     if np.isfinite(losses).any():
-        ax.plot(places, losses, "_", color=RUNNER_UP, markersize=7, markeredgewidth=1.8, label="runner-up", zorder=2)
-
-
-def _mark_stop(ax: Axes, steps: Sequence[Step]) -> None:
-    number = max(number for number, step in enumerate(steps) if step.kept)
-    last, place = steps[number], _places(steps)[number]
-    label = f"the selection: {last.n_selected} feature{'' if last.n_selected == 1 else 's'}"
-    ax.axvline(place, color=STOP, linewidth=1.0, alpha=0.5, zorder=1)
-    ax.plot(place, last.loss, "o", color=STOP, markersize=13, markerfacecolor="none", markeredgewidth=1.8, label=label)
+        ax.plot(_places(steps) + 0.22, losses, "_", color=PALE_GREY, ms=7, mew=1.8, label="runner-up", zorder=2)
 
 
 def _label_losses(ax: Axes, steps: Sequence[Step]) -> None:
@@ -149,9 +175,9 @@ def _label_losses(ax: Axes, steps: Sequence[Step]) -> None:
 
     ax.set_ylabel("validation loss ± standard error")
     losses = np.array([step.loss for step in steps])
-    if losses.min() > 0 and losses.max() > LOG_FROM * losses.min():
+    if losses.min() > 0 and losses.max() > 10 * losses.min():
         ax.set_yscale("log")
-        if losses.max() < MANY_DECADES * losses.min():
+        if losses.max() < 1000 * losses.min():
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_major_formatter("{x:,g}")
         ax.yaxis.set_minor_formatter("")
@@ -159,38 +185,41 @@ def _label_losses(ax: Axes, steps: Sequence[Step]) -> None:
 
 def _add_legend(ax: Axes) -> None:
     marks = zip(*ax.get_legend_handles_labels(), strict=True)
-    ordered = sorted(marks, key=lambda mark: mark[1] not in MARKS)
-    if figure_width(ax) < NARROW:  # where it would hide the path
-        ax.figure.legend(*zip(*ordered, strict=True), loc="outside lower left", **COMPACT)
+    handles, labels = zip(*sorted(marks, key=lambda mark: mark[1] not in MARKS), strict=True)
+    if is_narrow(ax):  # inside, it would hide the path
+        look: dict[str, Any] = {"ncols": 2, "fontsize": "small", "frameon": False, "handlelength": 1.4}
+        ax.figure.legend(handles, labels, loc="outside lower left", columnspacing=1.0, **look)
     else:
-        ax.legend(*zip(*ordered, strict=True), edgecolor="none", framealpha=0.9)
+        ax.legend(handles, labels, edgecolor="none", framealpha=0.9)
 
 
 def _label_steps(ax: Axes, steps: Sequence[Step]) -> None:
-    """Write what was added or dropped below the axis (of a long path every so many steps), and the numbers above."""
-    room = min(1.0, figure_width(ax) / USUAL_WIDTH)
+    """Write what was added or dropped below the axis (of a long path only some steps), and the numbers above."""
+    room, simple = min(1.0, figure_width(ax) / 6.4), only_additions(steps)
     every = -(-len(steps) // int(MOST_LABELS * room))
     shown, places = steps[::every], _places(steps)
-    names = _tick_names(steps, shown, longest=24 if len(shown) <= 12 * room else 18)
+    many = len(shown) > 12 * room
+    names = _tick_names(steps, shown, longest=18 if many else 24)
+    letters = 15 * (figure_width(ax) - 1)  # that fit side by side, approximately
     look: dict[str, Any] = {}
-    letters = 15 * (figure_width(ax) - 1)  # that fit beside one another, about
-    gap = 0 if only_additions(steps) else 1  # so that no sign is read with the name before it
-    if (max(map(len, names)) + gap) * len(names) > letters:
-        look = (
-            {"rotation": 90} if len(shown) > 12 * room else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
-        )
+    if (max(map(len, names)) + (not simple)) * len(names) > letters:
+        look = {"rotation": 90} if many else {"rotation": 35, "ha": "right", "rotation_mode": "anchor"}
     ax.set_xticks(places[::every], names, **look)
     for kind, text in zip(_kinds(steps)[::every], ax.get_xticklabels(), strict=True):
-        text.set_color(TAKEN_BACK if kind == "taken back" else "black")
-    what = "feature added"
-    if not only_additions(steps):
-        what = "added (+) or dropped (−)" if room < 1 else "feature added (+), dropped (−) or exchanged"
-    ax.set_xlabel(what if every == 1 else f"{what} (every {_ordinal(every)} is named)")
-    _number_steps(ax, steps, every=-(-len(steps) // int(20 * room)))
+        text.set_color(GREY if kind == "taken back" else "black")
+    what = "feature added" if simple else "feature added (+), dropped (−) or exchanged"
+    if not simple and room < 1:
+        what = "added (+) or dropped (−)"
+    ending = {2: "nd", 3: "rd"}.get(every, "th")
+    ax.set_xlabel(what if every == 1 else f"{what} (every {every}{ending} is named)")
+    above, every = ax.secondary_xaxis("top"), -(-len(steps) // int(20 * room))
+    above.set_xticks(places[::every], [str(step.n_selected) for step in steps[::every]])
+    above.tick_params(length=0, labelsize="small", labelcolor=GREY)
+    above.spines["top"].set_visible(False)
+    above.set_xlabel("number of features", fontsize="small", color=GREY)
 
 
 def _tick_names(steps: Sequence[Step], shown: Sequence[Step], longest: int) -> list[str]:
-    """What each step did, in a few letters; where features are only added, their names are enough."""
     added, plus = group_names(steps), "" if only_additions(steps) else "+ "
 
     def label(step: Step) -> str:
@@ -203,21 +232,444 @@ def _tick_names(steps: Sequence[Step], shown: Sequence[Step], longest: int) -> l
     return [label(step) for step in shown]
 
 
-def _number_steps(ax: Axes, steps: Sequence[Step], every: int) -> None:
-    """Write the numbers of features above the plot."""
-    above, numbers = ax.secondary_xaxis("top"), [step.n_selected for step in steps]
-    labels = None if only_additions(steps) else [str(number) for number in numbers[::every]]
-    above.set_xticks(_places(steps)[::every], labels)
-    above.tick_params(length=0, labelsize="small", labelcolor=TAKEN_BACK)
-    above.spines["top"].set_visible(False)
-    above.set_xlabel("number of features", fontsize="small", color=TAKEN_BACK)
+def plot_ranking(source: Any, *, ax: Axes | None = None) -> Axes:
+    """Plot by how much each selected feature lowered the loss, in the order of selection.
+
+    A bar is the drop of the validation loss in the step that added the feature, as a share of the loss at the start;
+    of an exchange, the drop relative to the selection without either of the two. Of more than 60 features the first 60
+    are shown.
+
+    Parameters
+    ----------
+    source : NeuralGreedyPursuit, Result, Path or sequence of Step
+        A fitted selector, its result, or its steps.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
+    >>> plot_ranking(selector).get_xlabel()
+    "share of the constant prediction's loss taken away (%)"
+    """
+    steps = steps_of(source)
+    kept = additions(steps)
+    first = kept[:MOST_BARS]
+    ax = ax or new_axes("plot_ranking", 6.4, bars_height(len(first)))
+    start = steps[0].loss if steps[0].loss > 0 else 1.0
+    shares = [100 * (step.before - step.loss) / start for step in first]
+    names = [f"{rank}. {shown_name(step.name, _longest(ax))}" for rank, step in enumerate(first, 1)]
+    _draw_bars(ax, names, shares, [f"{share:.1f}%" for share in shares], [BLUE] * len(names))
+    what = "loss with the fixed columns" if len(steps[0].columns) else "constant prediction's loss"
+    _label_bars(ax, "share of the loss at the start (%)" if is_narrow(ax) else f"share of the {what} taken away (%)")
+    _title_bars(ax, "What each feature added", len(first), len(kept))
+    return ax
 
 
-def _ordinal(number: int) -> str:
-    return f"{number}{ {2: 'nd', 3: 'rd'}.get(number, 'th') }"
+def plot_runners_up(source: Any, *, ax: Axes | None = None) -> Axes:
+    """Plot how far the runner-up of each step was behind.
+
+    A bar is the gap between the two losses in standard errors of the winner's loss (cut at 5); if it is shorter than
+    one, the pick was a close call and the bar is orange. Of an exchange, the runner-up can be what was given away.
+    Steps without a runner-up, such as drops, are left out; of the others the first 40 are shown. If the validation has
+    a single part there is no standard error: then the gap is shown as a share of the winner's loss.
+
+    Parameters
+    ----------
+    source : NeuralGreedyPursuit or Result
+        A fitted selector, or its result.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
+    >>> plot_runners_up(selector).get_xlabel()
+    'gap (standard errors)'
+    """
+    all_names = names_of(source)
+    picks = [step for step in steps_of(source)[1:] if step.runner_up is not None]
+    steps = picks[:MOST_PAIRS]
+    ax = ax or new_axes("plot_runners_up", 6.4, bars_height(len(steps), lines=2))
+    gaps = np.array([step.runner_up_loss - step.loss for step in steps])
+    errors = np.array([step.standard_error for step in steps])
+    has_errors = bool(len(steps)) and bool((errors > 0).all())
+    scaled = gaps / errors if has_errors else 100 * gaps / np.array([step.loss or np.nan for step in steps])
+    close = (scaled < 1) & has_errors
+    names = [
+        f"{shown_name(step.name, _longest(ax))}\nover {shown_name(all_names[step.runner_up or 0], _longest(ax))}"
+        for step in steps
+    ]
+    unit = "" if has_errors else "%"
+    labels = [f"{gap:.1f}{unit}{' close' if near else ''}" for gap, near in zip(scaled, close, strict=True)]
+    lengths = np.minimum(scaled, 5.0) if has_errors else scaled
+    _draw_bars(ax, names, lengths, labels, [ORANGE if near else BLUE for near in close])
+    if has_errors:
+        ax.axvline(1, color="black", linewidth=0.8, linestyle="--")
+    _label_bars(ax, "gap (standard errors)" if has_errors else "gap (% of the winner's loss)")
+    _title_bars(ax, "How far the runner-up was behind", len(steps), len(picks))
+    return ax
 
 
-def _title(steps: Sequence[Step]) -> str:
-    n_added, n_fixed = len(additions(steps)), steps[0].n_selected
-    title = f"{n_added} of {len(steps[0].losses)} candidates selected"
-    return f"{title}, beside {n_fixed} fixed columns" if n_fixed else title
+def plot_stability(frequencies: Mapping[str, float], *, ax: Axes | None = None) -> Axes:
+    """Plot how often each feature was selected when the selection was repeated.
+
+    Parameters
+    ----------
+    frequencies : mapping of names to shares
+        From 0 to 1; the 60 largest are shown.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> plot_stability({"age": 1.0, "town": 0.35}).get_xlabel()
+    'share of the repetitions that selected the feature (%)'
+    """
+    if not isinstance(frequencies, Mapping) or not frequencies:
+        raise TypeError("frequencies must be a mapping of names to shares, such as {'age': 0.9}.")
+    wrong = [name for name, share in frequencies.items() if not 0 <= share <= 1]
+    if wrong:
+        raise ValueError(f"frequencies has {frequencies[wrong[0]]!r} for {wrong[0]!r}: shares lie between 0 and 1.")
+    ranked = sorted(frequencies.items(), key=lambda item: -item[1])[:MOST_BARS]
+    shares = [100 * share for _, share in ranked]
+    ax = ax or new_axes("plot_stability", 6.4, bars_height(len(ranked)))
+    colours = [BLUE if share >= 50 else COLOURS[5] for share in shares]
+    _draw_bars(ax, [shown_name(str(name)) for name, _ in ranked], shares, [f"{s:.0f}%" for s in shares], colours)
+    ax.set_xlim(0, 112)
+    ax.set_xticks(range(0, 101, 25))
+    ax.axvline(50, color="black", linewidth=0.8, linestyle="--")
+    _label_bars(ax, "share of the repetitions that selected the feature (%)")
+    _title_bars(ax, "How stable the selection is", len(ranked), len(frequencies))
+    return ax
+
+
+def bars_height(n_bars: int, lines: int = 1) -> float:
+    """Height in inches of a figure with some bars, whose names have some lines."""
+    return 1.3 + (0.1 + 0.17 * lines) * max(n_bars, 1)
+
+
+def _longest(ax: Axes) -> int:
+    return 18 if is_narrow(ax) else 30
+
+
+def _draw_bars(
+    ax: Axes, names: Sequence[str], lengths: Sequence[float], labels: Sequence[str], colours: Sequence[str]
+) -> None:
+    rows = range(len(names))
+    ax.barh(rows, lengths, color=colours, height=0.68)
+    for row, length, label in zip(rows, lengths, labels, strict=True):
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # so that no line runs through it
+        place = (max(float(length), 0.0), row)
+        ax.annotate(label, place, (4, 0), textcoords="offset points", va="center", fontsize="small", bbox=ground)
+    ax.set_yticks(rows, names)
+    ax.set_ylim(max(len(names), 1) - 0.4, -0.6)  # the first one on top
+    ax.tick_params(axis="y", length=0)
+    ax.margins(x=0.22 if is_narrow(ax) else 0.12)
+    clean(ax)
+    ax.grid(visible=False, axis="y")
+    ax.spines["left"].set_color(GREY)
+
+
+def _label_bars(ax: Axes, text: str) -> None:
+    """Name the axis; in a narrow figure, where the text is longer than the axis, flush right."""
+    ax.set_xlabel(text, loc="right" if is_narrow(ax) else "center", fontsize="small" if is_narrow(ax) else "medium")
+
+
+def _title_bars(ax: Axes, title: str, n_shown: int, n_all: int) -> None:
+    ax.set_title(title if n_shown == n_all else f"{title} (the first {n_shown} of {n_all})", loc="left")
+
+
+def plot_candidates(source: Any, *, ax: Axes | None = None) -> Axes:
+    """Plot, for every step, how close each candidate came to the one that was picked.
+
+    A cell is the candidate's improvement of the loss as a share of the winner's: full colour is the winner (with a
+    dot), no colour is no improvement. A line follows a selected candidate, up to a cross if it was dropped. Of many
+    candidates, those that were picked and those that came closest are shown: at most 60.
+
+    Parameters
+    ----------
+    source : NeuralGreedyPursuit or Result
+        A fitted selector, or its result.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
+    >>> [label.get_text() for label in plot_candidates(selector).get_yticklabels()][:2]
+    ['x1', 'x0']
+    """
+    names, steps = names_of(source), steps_of(source)[1:]
+    shares = _improvement_shares(steps)
+    rows = candidates_shown(steps)
+    ax = ax or new_axes("plot_candidates", 6.4, candidates_height(len(rows)))
+    cells = ax.imshow(
+        shares[:, rows].T, cmap=_blues(0.04, N_SHADES), vmin=0, vmax=1, aspect="auto", interpolation="none",
+        extent=(0.5, len(steps) + 0.5, len(rows) - 0.5, -0.5),
+    )  # fmt: skip
+    _mark_winners(ax, steps_of(source), rows)
+    size = "x-small" if len(rows) > 30 else "small"
+    ax.set_yticks(range(len(rows)), [shown_name(names[group], _longest(ax)) for group in rows], fontsize=size)
+    ax.set_xticks(range(1, len(steps) + 1, -(-len(steps) // (8 if is_narrow(ax) else 20))))
+    ax.set_xlabel("step")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    bar = ax.figure.colorbar(cells, ax=ax, location="top", aspect=40, pad=0.01, fraction=0.05, shrink=0.9)
+    place = "right" if is_narrow(ax) else "center"
+    bar.set_label("improvement, as a share of the winner's (%)", fontsize="small", loc=place)
+    bar.set_ticks([k / N_SHADES for k in range(N_SHADES + 1)], labels=[f"{100 * k / N_SHADES:.0f}" for k in range(6)])
+    bar.ax.tick_params(labelsize="small", length=0)
+    bar.outline.set_visible(False)
+    return ax
+
+
+def candidates_height(n_rows: int) -> float:
+    """Height in inches of a figure with some candidates."""
+    return 1.4 + (0.165 if n_rows > 30 else 0.24) * max(n_rows, 2)
+
+
+def _blues(least: float, n_shades: int = 256) -> Colormap:
+    """Transparent to blue, so that small values fade into any background."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    blue = (0.09, 0.50, 0.78)
+    return LinearSegmentedColormap.from_list("blues", [(*blue, least), (*blue, 1.0)], N=n_shades)
+
+
+def _improvement_shares(steps: Sequence[Step]) -> FloatArray:
+    """Improvement of the loss as a share of the winner's, one row per step; NaN if not tried, and in drops.
+
+    In a step that improved nothing, the worst candidate takes the place of the loss before.
+    """
+    rows = []
+    for step in steps:
+        if step.action == "drop":
+            rows.append(np.full(len(step.losses), np.nan))
+            continue
+        losses = np.where(np.isfinite(step.losses), step.losses, np.nan)
+        reference = step.before if step.before > step.loss else np.nanmax(losses)
+        span = reference - step.loss if np.isfinite(reference) and reference > step.loss else 1.0
+        rows.append(np.clip((step.loss + span - losses) / span, 0, 1))
+    return np.array(rows).reshape(len(steps), -1)
+
+
+def candidates_shown(steps: Sequence[Step]) -> IntArray:
+    """Candidates that were picked, in order, then those that came closest; none that was never tried."""
+    if not steps:
+        return np.zeros(0, dtype=np.intp)
+    nearest = np.nan_to_num(_improvement_shares(steps), nan=-1.0).max(axis=0)
+    picked = [*dict.fromkeys(step.group for step in steps if step.group is not None)]
+    nearest[picked] = np.inf
+    others = [int(group) for group in np.argsort(-nearest, kind="stable") if 0 <= nearest[group] < np.inf]
+    # Of many candidates, those that never had a fifth of the winner's improvement are left out.
+    n_near = len(picked) + sum(nearest[group] >= 0.2 for group in others)
+    return np.array([*picked, *others][: min(MOST_CANDIDATES, max(FEW_CANDIDATES, n_near))], dtype=np.intp)
+
+
+def _mark_winners(ax: Axes, steps: Sequence[Step], rows: IntArray) -> None:
+    """A dot where a candidate was picked (hollow if taken back), a line while it is in, a cross where it is dropped."""
+    places = {int(group): row for row, group in enumerate(rows)}
+    size = min(5.0, max(1.5, 30 * figure_width(ax) / max(len(steps) - 1, 1)))  # so that it fits its cell
+    drops, back = undone(steps), taken_back(steps)
+    for number, step in enumerate(steps):
+        row = places.get(-1 if step.group is None else step.group)
+        if row is None:
+            continue
+        face = "none" if number in back else WHITE
+        ax.plot(number, row, "o", markersize=size, markerfacecolor=face, markeredgecolor=WHITE, clip_on=False)
+        end = drops.get(number, len(steps))
+        if number not in back and number + 1 < end:
+            ax.plot([number + 0.5, end - 0.5], [row, row], color=GREY, linewidth=1.0, alpha=0.6)
+        if end < len(steps):
+            ax.plot(end, row, "x", markersize=size + 1, markeredgewidth=1.5, color="#000000", clip_on=False)
+
+
+def plot_fit(result: Result, *, ax: Axes | None = None) -> Axes:
+    """Plot predictions against the truth, or the confusion matrix of classes.
+
+    Parameters
+    ----------
+    result : Result
+        It says on which rows the predictor was judged.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> from ngp.report.result import Result
+    >>> X, y, truth = make_ohm(200, random_state=0)
+    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X[:150], y[:150])
+    >>> result = Result.of(selector, X[:150], y[:150], target="current", held_out=(X[150:], y[150:]))
+    >>> plot_fit(result).get_ylabel()
+    'predicted current'
+    """
+    if not isinstance(result, Result):
+        raise TypeError(f"result={result!r} is no result: give Result.of(selector, X, y, held_out=(X_new, y_new)).")
+    size = max(4.4, 1.3 + 0.27 * len(result.fit.classes or ()))
+    ax = ax or new_axes("plot_fit", size, size)
+    true, predicted = f"true {shown_name(result.asked.target)}", f"predicted {shown_name(result.asked.target)}"
+    if result.fit.classes is not None:
+        _draw_confusion(ax, result.fit.classes, np.array(result.fit.confusion))
+        ax.set(xlabel=predicted, ylabel=true)
+    else:
+        _draw_scatter(ax, np.array(result.fit.truth), np.array(result.fit.predicted))
+        ax.set(xlabel=true, ylabel=predicted)
+    return ax
+
+
+def _draw_scatter(ax: Axes, truth: FloatArray, predicted: FloatArray) -> None:
+    opacity = float(np.clip(60 / max(len(truth), 1), 0.25, 0.7))
+    ax.plot(truth, predicted, "o", color=BLUE, markersize=4, markeredgewidth=0, alpha=opacity)
+    both = np.concatenate([truth, predicted])
+    finite = both[np.isfinite(both)]
+    if len(finite):
+        ends = [float(finite.min()), float(finite.max())]
+        ax.plot(ends, ends, color="black", linewidth=0.8, linestyle="--")
+    ax.set_aspect("equal", adjustable="datalim")
+    clean(ax)
+
+
+def _draw_confusion(ax: Axes, classes: list[str], counts: IntArray) -> None:
+    """Counts, coloured by their share in the row, so that rare classes show as well."""
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    ax.imshow(shares, cmap=_blues(0.0), vmin=0, vmax=1, interpolation="none")
+    names = [shown_name(name, 14) for name in classes]
+    ax.set_xticks(range(len(names)), names, rotation=90 if max(map(len, names)) * len(names) > 40 else 0)
+    ax.set_yticks(range(len(names)), names)
+    ax.tick_params(length=0, labelsize="small")
+    cell = 72 * (figure_width(ax) - 1.2) / len(names)
+    size = min(8.5, (cell - 3) / (0.65 * len(str(counts.max()))))
+    if size >= 5.5:  # smaller letters can't be read
+        for row, col in np.argwhere(counts > 0):
+            colour = WHITE if shares[row, col] > 0.45 else "black"
+            ax.text(col, row, str(counts[row, col]), ha="center", va="center", fontsize=size, color=colour)
+    ax.spines[:].set_color(PALE_GREY)
+
+
+def plot_pixels(
+    source: Any, image_shape: Sequence[int], image: npt.ArrayLike | None = None, *, ax: Axes | None = None
+) -> Axes:
+    """Plot which pixels were selected, with their rank in the order of selection if there is room for it.
+
+    Parameters
+    ----------
+    source : NeuralGreedyPursuit, Result, Path or sequence of Step
+        A fitted selector whose columns are the pixels of an image in C order, its result, or its steps.
+    image_shape : (rows, cols) or (rows, cols, channels)
+        Shape of the image.
+    image : array of shape (rows, cols), optional
+        What is shown in grey behind, such as the mean of all images; the darker, the larger.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from ngp import NeuralGreedyPursuit
+    >>> X, y = load_digits(return_X_y=True)
+    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X[:300], y[:300])
+    >>> plot_pixels(selector, (8, 8), X.mean(axis=0).reshape(8, 8)).get_title(loc="left")
+    '2 of 64 pixels, in 2 steps'
+    """
+    steps = steps_of(source)
+    shape, n_steps = tuple(int(size) for size in image_shape), len(additions(steps))
+    highest = max((int(column) for step in (steps[0], *additions(steps)) for column in step.columns), default=0)
+    if len(shape) not in (2, 3) or min(shape) < 1 or highest >= np.prod(shape):
+        raise ValueError(
+            f"image_shape={tuple(image_shape)!r} is no shape of an image with a pixel {highest}: "
+            "give (rows, cols) or (rows, cols, channels)."
+        )
+    ranks = pixel_ranks(steps, shape)
+    rows, cols = ranks.shape
+    ax = ax or new_axes("plot_pixels", 4.4, 4.4 * min(2.0, max(0.4, rows / cols)) + 0.4)
+    chosen = np.isfinite(ranks)
+    ax.imshow(_coloured(chosen, image), interpolation="none")
+    _outline(ax, ranks)
+    _write_ranks(ax, ranks, n_steps)
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set(visible=True, color=PALE_GREY)
+    ax.set_title(f"{chosen.sum()} of {rows * cols} pixels, in {counted(n_steps, 'step')}", loc="left")
+    return ax
+
+
+def _write_ranks(ax: Axes, ranks: FloatArray, n_steps: int) -> None:
+    pixel = 72 * figure_width(ax) * 0.9 / ranks.shape[1]  # points
+    for rank in range(1, n_steps + 1):
+        members: IntArray = np.argwhere(ranks == rank)
+        width = pixel * np.sqrt(len(members))
+        if width >= 13:  # else it can't be read
+            row, col = members.mean(axis=0)
+            box = {"boxstyle": "round,pad=0.2", "facecolor": "#1A1A1A", "edgecolor": "none"}
+            size = min(12.0, max(7.0, 0.3 * width))
+            ax.text(col, row, str(rank), color=WHITE, ha="center", va="center", fontsize=size, bbox=box)
+
+
+def _outline(ax: Axes, ranks: FloatArray) -> None:
+    """Draw the edges between pixels of different steps."""
+    padded = np.pad(np.nan_to_num(ranks, nan=-1.0), 1, constant_values=-1)
+    look: dict[str, Any] = {"color": ORANGE, "linewidth": 1.8, "clip_on": False}
+    for row, col in np.argwhere(padded[1:-1, 1:] != padded[1:-1, :-1]):
+        ax.plot([col - 0.5] * 2, [row - 0.5, row + 0.5], **look)
+    for row, col in np.argwhere(padded[1:, 1:-1] != padded[:-1, 1:-1]):
+        ax.plot([col - 0.5, col + 0.5], [row - 0.5] * 2, **look)
+
+
+def _coloured(chosen: BoolArray, image: npt.ArrayLike | None) -> FloatArray:
+    """The image, its selected pixels in shades of orange and the others in pale grey; or the selection alone."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_rgba
+
+    if image is None:
+        return np.where(chosen[..., None], to_rgba(ORANGE), 0.0)
+    values = np.asarray(image, dtype=np.float64)
+    if values.shape != chosen.shape:
+        raise ValueError(
+            f"image of shape {values.shape} isn't of the image_shape {chosen.shape}: give one value per pixel."
+        )
+    shades = (values - values.min()) / (float(np.ptp(values)) or 1.0)
+    grey, orange = colormaps["gray_r"](shades), colormaps["Oranges"](0.2 + 0.8 * shades)
+    grey[..., 3] = 0.5
+    mixed: FloatArray = np.where(chosen[..., None], orange, grey)
+    return mixed

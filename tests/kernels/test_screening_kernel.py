@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ngp.kernels import explaining, fallback
-from ngp.kernels.explaining import SINGLE, gains, screen_task
+from ngp.kernels import screening
 from ngp.kernels.scoring import padded_width
+from ngp.kernels.screening import SINGLE, gains, screen_task
 
 try:
     from ngp.kernels import _kernels
@@ -36,7 +36,7 @@ SIZES = st.fixed_dictionaries(
 @pytest.fixture(params=["avx512", "avx2", "plain", "numpy"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if request.param == "numpy":
-        monkeypatch.setattr(explaining, "_kernels", fallback)
+        monkeypatch.setattr(screening, "_kernels", None)
         yield
         return
     if _kernels is None:

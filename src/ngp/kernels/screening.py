@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ngp._types import AnyArray, FloatArray
+from ngp.kernels import plain
 from ngp.kernels.scoring import _kernels, padded_width, whole_vectors
 
 __all__ = ["ScreenTask", "gains", "screen_task"]
@@ -69,5 +70,5 @@ def gains(task: ScreenTask, columns: FloatArray) -> FloatArray:
     out = np.empty(len(columns))
     rows = [whole_vectors(each) for each in (task.base, task.shift, task.slot_weights, task.places)]
     sizes = (*columns.shape, task.n_outputs, len(task.ridge), rows[0].shape[1])
-    _kernels.screen((columns, *rows, task.ridge, out), sizes)
+    (_kernels or plain).screen((columns, *rows, task.ridge, out), sizes)
     return out

