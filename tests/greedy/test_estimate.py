@@ -87,22 +87,24 @@ FITS: dict[str, tuple[StopRule, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("rule", "options"), FITS.values(), ids=FITS)
-@pytest.mark.parametrize("seed", range(3))
-def test_the_range_contains_the_time_of_the_fit_and_is_found_much_sooner(
-    rule: StopRule, options: dict[str, Any], seed: int, clock: Clock
+def test_the_range_contains_the_time_of_the_fit_and_takes_a_second(
+    rule: StopRule, options: dict[str, Any], clock: Clock
 ) -> None:
-    floating = options.get("floating", False)
-    fake = make_fake(300, random_loss(seed))
-    search = search_of(Slow(fake.problem, fake.loss), **{k: v for k, v in options.items() if k != "floating"})
-    found = estimate_pursuit(search, rule, NOTHING, 0, floating, seconds_before=0.1)
-    asking, clock.now = clock.now, 0.1
-    path = pursue(search, rule, fixed=NOTHING, floating=floating)
-    search.scorer.fit(path.columns)
-    low, high = found.seconds
-    assert low <= clock.now <= high
-    assert asking < clock.now
-    assert asking < 1
-    assert high < 60 * low  # it says something
+    options = dict(options)
+    floating = options.pop("floating", False)
+    for seed in range(3):
+        luck = random_loss(seed)
+        weights = np.random.default_rng(seed).exponential(size=300) ** 3
+        fake = make_fake(300, lambda columns: 900 - sum(weights[list(columns)]) + 0.1 * luck(columns))  # noqa: B023
+        search = search_of(Slow(fake.problem, fake.loss), **options)
+        begin = clock.now
+        found = estimate_pursuit(search, rule, NOTHING, 0, floating, 0.1)
+        asked = clock.now
+        path = pursue(search, rule, fixed=NOTHING, floating=floating)
+        search.scorer.fit(path.columns)
+        low, high = found.seconds
+        assert low <= clock.now - asked + 0.1 <= high
+        assert asked - begin < 1
 
 
 def test_within_a_factor_on_real_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +122,7 @@ def test_within_a_factor_on_real_data(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked - begin < 2 * taken
 
 
-def test_a_slow_candidate_is_tried_once_a_moment_and_nothing_is_fitted(clock: Clock) -> None:
+def test_if_candidates_are_slow_five_are_tried_and_nothing_is_fitted(clock: Clock) -> None:
     class Slower(Slow):
         def add_losses(self, selected: Any, candidates: Any) -> Any:
             self.clock.now += 10.0 * len(candidates)
@@ -131,7 +133,7 @@ def test_a_slow_candidate_is_tried_once_a_moment_and_nothing_is_fitted(clock: Cl
 
     fake = make_fake(50, random_loss(0))
     found = estimate_pursuit(search_of(Slower(fake.problem, fake.loss)), MaxFeatures(2), NOTHING, 0, False, 0.0)
-    assert clock.now < 1500  # of ten times as much
+    assert clock.now == pytest.approx(10 * (5 + 3), rel=0.01)  # and thrice the selection as it is
     assert found.seconds[0] < 10 * (50 + 49) < found.seconds[1]
 
 
@@ -167,7 +169,7 @@ def test_the_number_of_fits_is_exact_if_the_number_of_features_is_given(name: st
     selector.fit(X, y)
     assert found.n_fits == sum(step.n_fits for step in selector.path_[1:])
     assert found.n_steps == len(selector.path_) - 1
-    assert 0 < found.seconds[0] < found.seconds[1]
+    assert 0 < found.seconds[0] <= found.seconds[1]
     assert found.memory >= LEAST_BYTES
     assert found.device == "cpu"
 
@@ -198,7 +200,8 @@ def test_memory_of_columns_and_of_the_work_counts() -> None:
     wide = np.broadcast_to(rng.normal(size=(20, 1)), (20, 1_000_000))
     found = make_selector(screen=5).estimate(wide, wide[:, 0])
     losses = 8 * 4 * wide.shape[1]
-    assert losses < found.memory < 8 * losses
+    assert losses < found.memory < 10 * losses
+    assert found.seconds[1] < 1000
     table = rng.normal(size=(12_000, 4))
     layers = 20 * 12_000 * 104 * 4  # draws, rows, units, bytes
     found = make_selector(SSFN(n_draws=20, refit_units=1), n_features_to_select=1).estimate(table, table[:, 0])
@@ -236,7 +239,9 @@ def test_a_selector_stays_as_it_was() -> None:
 
 def test_printed() -> None:
     found = Estimate((40.0, 90.0), 2_345_000_000, 2, 1200, "cuda")
-    assert str(found) == "40 s to 1 min 30 s for 2 steps with 1,200 fits on the cuda, and about 2.3 GB of memory beside X."
+    assert (
+        str(found) == "40 s to 1 min 30 s for 2 steps with 1,200 fits on the cuda, and about 2.3 GB of memory beside X."
+    )
     found = Estimate((0.5, 1.0), 50_000_000, 1, 1, "cpu")
     assert str(found) == "0.5 s to 1 s for 1 step with 1 fit on the cpu, and about 50 MB of memory beside X."
 
@@ -267,7 +272,7 @@ def test_bad_data_are_refused_as_by_fit() -> None:
     bad[3, 3] = np.nan
     with pytest.raises(ValueError, match="Input X contains NaN"):
         make_selector().estimate(bad, y)
-    with pytest.raises(ValueError, match="X holds only constant columns|X has only constant columns"):
+    with pytest.raises(ValueError, match="X has only constant columns"):
         make_selector().estimate(np.ones((60, 3)), y)
 
 
