@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from time import process_time
 from typing import Any
 
@@ -67,13 +66,13 @@ class Slow(FakeScorer):
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(estimate, "perf_counter", clock)
     monkeypatch.setattr(loop, "perf_counter", clock)
     monkeypatch.setattr(Slow, "clock", clock, raising=False)
     monkeypatch.setattr(estimate, "SAMPLE_SECONDS", 0.3)
-    yield clock
+    return clock
 
 
 FITS: dict[str, tuple[StopRule, dict[str, Any]]] = {
