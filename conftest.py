@@ -11,8 +11,8 @@ import pytest
 
 from ngp.kernels.devices import has_nvidia_driver
 
-NEEDS_TORCH = ["regressions", "scoring_gpu", "networks", "deeplift"]
-NEEDS_TRITON = ["perceptron_gpu", "layer_kernels", "scoring_fused"]
+NEEDS_TORCH = ["scoring_torch", "networks", "deeplift"]
+NEEDS_TRITON = ["perceptron_gpu", "scoring_triton"]
 DRAWS = ["candidates_plot", "comparison_plot", "fit_plot", "pixels_plot", "plots", "ranking_plot", "roar_plot"]
 
 collect_ignore = [

@@ -105,7 +105,7 @@ def agreement() -> dict[str, Any]:
 
 def precision() -> dict[str, Any]:
     """One step with products of each precision that the kernels could use: losses beside double precision, seconds."""
-    from ngp.kernels import scoring_fused
+    from ngp.kernels import scoring_triton
 
     X, y = mnist(10_000)
     order = np.argsort(-X.var(axis=0))
@@ -113,16 +113,16 @@ def precision() -> dict[str, Any]:
     config, candidates = SSFN(n_draws=1, n_units=N_UNITS), ColumnSets.singles(order[100:600])
     double = SSFN(n_draws=1, n_units=N_UNITS, dtype="float64").bind(problem, random_state=0, device="cuda")
     exact = double.add_losses(order[:100], candidates).means
-    chosen, results = scoring_fused.PRECISION, {}
+    chosen, results = scoring_triton.PRECISION, {}
     for name in ("tf32x3", "tf32", "ieee"):
-        scoring_fused.PRECISION = name
+        scoring_triton.PRECISION = name
         scorer, seconds = config.bind(problem, random_state=0, device="cuda"), []
         for _ in range(4):
             start = perf_counter()
             losses = scorer.add_losses(order[:100], candidates).means
             seconds.append(perf_counter() - start)
         results[name] = {"step_s": min(seconds), "largest_difference": float(np.abs(losses / exact - 1).max())}
-    scoring_fused.PRECISION = chosen
+    scoring_triton.PRECISION = chosen
     return {"rows": len(X), "candidates": len(candidates), "chosen": chosen, **results}
 
 

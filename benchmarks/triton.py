@@ -21,7 +21,7 @@ import torch
 from benchmarks.common import machine_facts, print_facts, save_json, side_by_side
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.kernels.scoring_gpu import LayerStack
+from ngp.kernels.scoring_torch import LayerStack
 from ngp.predictors import MLP, SSFN, ColumnSets
 from ngp.predictors.networks import MLPScorer, NetworkScorer
 from ngp.predictors.ssfn import SSFNGpuScorer
@@ -77,7 +77,7 @@ def ssfn_paths(device: str) -> dict[str, dict[str, Any]]:
     """Methods of the scorer that force each path."""
     paths = {"torch": {"_stack_class": lambda *_: LayerStack}}
     if device == "cuda":
-        from ngp.kernels.scoring_fused import FusedStack
+        from ngp.kernels.scoring_triton import FusedStack
 
         paths["Triton"] = {"_stack_class": lambda *_: FusedStack}
     return paths

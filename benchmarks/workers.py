@@ -21,7 +21,7 @@ from benchmarks.common import machine_facts, print_facts, save_json, side_by_sid
 from benchmarks.data import make_wide_data
 from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, FloatArray
-from ngp.kernels.workers import Workers, find_workers
+from ngp.kernels.parallel import Workers, find_workers
 from ngp.predictors import SSFN
 
 BACKENDS = ("threading", "loky", "dask", "ray")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from layer_cases import Case, draw, segment_bounds
 
-from ngp.kernels.regressions import FoldRegressions
 from ngp.kernels.scoring import Penalties
-from ngp.kernels.scoring_gpu import LayerStack
+from ngp.kernels.scoring_torch import FoldRegressions, LayerStack
 
 
 def make_stack(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -204,11 +202,11 @@ def test_a_worker_killed_in_the_middle_of_a_step_changes_nothing(
 ) -> None:
     original, killed, home = ssfn._chunk_losses, tmp_path / "killed", os.getpid()
 
-    def kill_one(problem: Problem, recipe: Any, step: Any, candidates: Any) -> Any:
+    def kill_one(problem: Problem, remote: Any, step: Any, candidates: Any) -> Any:
         if len(step.selected) == 1 and 12 in candidates and not killed.exists() and os.getpid() != home:
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(problem, recipe, step, candidates)
+        return original(problem, remote, step, candidates)
 
     monkeypatch.setattr(ssfn, "_chunk_losses", kill_one)
     monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", 5 * len(X))
@@ -308,27 +306,3 @@ def test_a_gpu_is_looked_for_in_the_worker(backend: str) -> None:
         if not has_nvidia_driver():
             with pytest.raises(ValueError, match=r"device='cuda' isn't available here .*: use device='cpu' or 'auto'"):
                 scorer.add_losses(np.array([8]), ColumnSets.singles(np.arange(3)))
-
-
-# --- The guide
-
-
-GUIDE = """
-import doctest, re, sys
-
-page = open(sys.argv[1], encoding="utf-8").read()
-blocks = re.findall(r"^```python\\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
-shown = [block for block in blocks if block.startswith(">>>")]
-test = doctest.DocTestParser().get_doctest("\\n".join(shown), {}, "clusters.md", None, 0)
-runner = doctest.DocTestRunner(verbose=False)
-runner.run(test)
-print(len(shown), "of", len(blocks), "blocks shown,", runner.summarize(verbose=False).failed, "failed")
-"""
-
-
-@pytest.mark.slow
-def test_the_guide_shows_what_happens() -> None:
-    page = Path(__file__).parents[1] / "docs" / "clusters.md"
-    command = [sys.executable, "-c", GUIDE, str(page)]  # a process of its own: it starts and stops clusters
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.stdout.splitlines()[-1] == "4 of 5 blocks shown, 0 failed", done.stdout  # the fifth needs GPUs

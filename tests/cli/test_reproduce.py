@@ -17,9 +17,7 @@ from ngp.cli.reproduce import NAMES, PROTOCOLS
 from ngp.datasets import load_boston
 from ngp.paper import catalogue
 from ngp.paper.catalogue import EXPERIMENTS
-from ngp.paper.experiment import Experiment, Plan, Protocol
-from ngp.paper.tables import Column, Table, cell
-from ngp.paper.trials import Record, Trial
+from ngp.paper.experiment import Column, Experiment, Plan, Protocol, Record, ResultTable, Trial, cell
 
 
 def constant(number: int, n_jobs: int) -> dict[str, Any]:
@@ -46,9 +44,9 @@ def experiment(run: Any = constant, **settings: Any) -> Experiment:
     def trials(plan: Plan) -> list[Trial]:
         return [Trial(run, {"number": seed}) for seed in plan.seeds]
 
-    def table(plan: Plan, records: list[Record]) -> Table:
+    def table(plan: Plan, records: list[Record]) -> ResultTable:
         row = (("mean",), {"value": cell([record["value"] for record in records])})
-        return Table(("what",), (Column("value", "value"),), [row])
+        return ResultTable(("what",), (Column("value", "value"),), [row])
 
     return Experiment("table1", "A table", {"full": 4, "fast": 2, "tiny": 1}, (), trials, table, **settings)
 
@@ -72,7 +70,7 @@ def test_names_are_those_of_the_experiments() -> None:
 
 @pytest.mark.parametrize(
     ("options", "mean"),
-    [([], 1.5), (["--fast"], 0.5), (["--runs", "3"], 1.0), (["--seed", "10", "--runs", "1"], 10.0)],
+    [([], 1.5), (["--fast"], 0.5), (["--seed", "10", "--runs", "1"], 10.0)],
 )
 def test_reproduce_writes_tables(tmp_path: Path, replaced: Any, options: list[str], mean: float) -> None:
     replaced()
@@ -98,9 +96,6 @@ def test_reproduce_says_what_it_did(tmp_path: Path, replaced: Any) -> None:
         (["reproduce", "fig2"], "'fig2' is not one of 'table1'"),
         (["reproduce", "all", "--protocol", "unsound"], "'unsound' is not one of 'published', 'sound'"),
         (["reproduce", "all", "--runs", "0"], "0 is not in the range x>=1"),
-        (["reproduce", "all", "--jobs", "0"], "0 is not in the range x>=1"),
-        (["reproduce", "all", "--seed", "-1"], "-1 is not in the range"),
-        (["select-all"], "No such command 'select-all'"),
     ],
 )
 def test_mistakes(arguments: list[str], message: str) -> None:

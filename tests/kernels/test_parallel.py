@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from ngp.kernels.parallel import run_tasks
-from ngp.kernels.workers import StoredObject, Workers, one_blas_thread
+from ngp.kernels.parallel import StoredObject, Workers, one_blas_thread, run_tasks
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, -1])

@@ -1,30 +1,61 @@
-"""Tasks side by side: threads of our own, or the joblib backend that the caller has chosen."""
+"""Tasks side by side: threads of our own, or the joblib backend that the caller has chosen.
+
+Other processes are joblib's own, a Dask cluster's or a Ray cluster's. What all tasks share is sent once: loky's
+processes map a file into their memory, Dask scatters the data over its workers, Ray has an object store. A task itself
+is then a name of a function and a few small arrays. Dask and Ray get the tasks from the client of the joblib backend,
+not from `joblib.Parallel`: both run the tasks of a dead worker again by themselves, where `joblib.Parallel` gives up or
+waits without end.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+import mmap
+import os
+import pickle
+import sys
+import tempfile
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
-from itertools import chain
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import chain, islice
 from typing import Any, Literal, TypeVar
 
-from joblib import effective_n_jobs
-from joblib.parallel import ParallelBackendBase, SequentialBackend, ThreadingBackend, get_active_backend
-
-from ngp.kernels.workers import Workers, WorkersLost, find_workers, is_cluster
+import cloudpickle
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib.parallel import (
+    BACKENDS,
+    LokyBackend,
+    MultiprocessingBackend,
+    ParallelBackendBase,
+    SequentialBackend,
+    ThreadingBackend,
+    get_active_backend,
+)
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["keep_workers", "on_cluster", "run_tasks"]
 
 Result = TypeVar("Result")
 Key = tuple[type[ParallelBackendBase], int]
-
+# What a task gets beside the shared objects, by the number of the task.
+Arguments = Mapping[int, tuple[Any, ...]]
+# Shared objects that a process keeps ready: a problem, a scorer's settings, a step, and as many again for another fit.
+KEPT_OBJECTS = 6
+# Where arrays begin in a file: at whole cache lines.
+ALIGNMENT = 64
 # Other processes get several calls as one task where there are many: sending and scheduling it takes milliseconds.
 TASKS_PER_WORKER = 8
 # How often in a row workers may die without having finished a task.
 MOST_LOSSES = 3
+
 
 logger = logging.getLogger("ngp")
 _kept: ContextVar[dict[Key, Workers] | None] = ContextVar("kept workers", default=None)
@@ -122,3 +153,299 @@ def _calls(task: Callable[..., Result], *arguments: Any) -> list[Result]:
     """Call a task with shared arguments and each of a list of others."""
     *shared, bundle = arguments
     return [task(*shared, *each) for each in bundle]
+
+
+# ---------------------------------------------------------------- other processes
+
+
+class WorkersLost(Exception):
+    """Some worker died, and with it a task or shared data; what is missing can be asked for again."""
+
+
+class Workers(ABC):
+    """Processes that stay ready from call to call, and keep what they were sent."""
+
+    def __init__(self) -> None:
+        self._sent: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    def results(
+        self, task: Callable[..., Any], shared: tuple[Any, ...], arguments: Arguments
+    ) -> Iterator[tuple[int, Any]]:
+        """Call a task with the shared objects and each tuple of arguments; numbered results, as they come."""
+        for thing in shared:
+            if thing not in self._sent:
+                self._sent[thing] = self.send(thing)
+        return self.submit(task, tuple(self._sent[thing] for thing in shared), arguments)
+
+    def renew(self) -> None:
+        """Begin anew after a worker has died."""
+        self._sent.clear()
+
+    def close(self) -> None:
+        """Let the workers go."""
+        self._sent.clear()
+
+    @abstractmethod
+    def send(self, thing: Any) -> Any:
+        """Put an object where all workers find it, and return what stands for it in a task's arguments."""
+
+    @abstractmethod
+    def submit(
+        self, task: Callable[..., Any], shared: tuple[Any, ...], arguments: Arguments
+    ) -> Iterator[tuple[int, Any]]:
+        """Run the tasks; raise their errors as they are, or `WorkersLost`."""
+
+
+def find_workers(backend: ParallelBackendBase, n_jobs: int) -> Workers:
+    """Return the workers that a joblib backend stands for."""
+    if _is(backend, "dask"):
+        return DaskWorkers(backend)
+    if _is(backend, "ray"):
+        return RayWorkers(backend, n_jobs)
+    return JoblibWorkers(backend, n_jobs)
+
+
+def is_cluster(backend: ParallelBackendBase) -> bool:
+    """Whether the workers of a joblib backend may be on other machines, with devices of their own."""
+    return _is(backend, "dask") or _is(backend, "ray")
+
+
+def _is(backend: ParallelBackendBase, name: str) -> bool:
+    """Whether a backend is the one that joblib has under a name; nothing is imported for that."""
+    return name in BACKENDS and type(backend) is BACKENDS[name]
+
+
+@lru_cache(maxsize=KEPT_OBJECTS)
+def _fetch(reference: StoredObject | RayObject) -> Any:
+    """Fetch a shared object, or take the one that this process has fetched before."""
+    return reference.load()
+
+
+def call(task: Callable[..., Any], *arguments: Any) -> Any:
+    """Run a task in a worker, where other tasks may run beside it."""
+    arguments = tuple(_fetch(each) if isinstance(each, StoredObject | RayObject) else each for each in arguments)
+    with one_blas_thread, parallel_config(backend="threading", n_jobs=1):
+        return task(*arguments)
+
+
+class _OneBlasThread:
+    """One BLAS thread as in the selector's own process: other numbers of them would be rounded differently.
+
+    The limit holds for the whole process. So the first of several tasks sets it, and the last one lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._tasks = threading.Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._tasks == 0:
+                self._limits = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
+            self._tasks += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._tasks -= 1
+            if self._tasks == 0:
+                self._limits.unregister()
+
+
+one_blas_thread = _OneBlasThread()
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:
+    """Look for BLAS libraries, which takes milliseconds: only where modules, and libraries with them, were imported."""
+    return ThreadpoolController()
+
+
+# ---------------------------------------------------------------- processes of this machine
+
+
+class JoblibWorkers(Workers):
+    """The workers of `joblib.Parallel`."""
+
+    def __init__(self, backend: ParallelBackendBase, n_jobs: int) -> None:
+        super().__init__()
+        # A file serves where all processes are on this machine; what other backends do with arguments is up to them.
+        self._local = isinstance(backend, LokyBackend | MultiprocessingBackend)
+        self._folder = tempfile.TemporaryDirectory(prefix="ngp-", dir=os.environ.get("JOBLIB_TEMP_FOLDER"))
+        self._options = {
+            "n_jobs": n_jobs,
+            "backend": backend,
+            "return_as": "generator_unordered" if backend.supports_return_generator else "list",
+        }
+        self._open()
+
+    def _open(self) -> None:
+        self._parallel = Parallel(**self._options)
+        self._parallel.__enter__()
+
+    def renew(self) -> None:
+        """Begin anew with other processes."""
+        super().renew()
+        self._parallel.__exit__(None, None, None)
+        self._open()
+
+    def close(self) -> None:
+        """Let the workers go, and remove the files."""
+        super().close()
+        self._parallel.__exit__(None, None, None)
+        with suppress(OSError):  # where files can't be removed while a process maps them
+            self._folder.cleanup()
+
+    def send(self, thing: Any) -> Any:
+        """Write a file for all processes."""
+        return StoredObject.write(thing, self._folder.name) if self._local else thing
+
+    def submit(
+        self, task: Callable[..., Any], shared: tuple[Any, ...], arguments: Arguments
+    ) -> Iterator[tuple[int, Any]]:
+        """Run the tasks; joblib has new processes after one has died, but the tasks of the call are lost."""
+        calls = (delayed(_numbered)(number, task, *shared, *each) for number, each in arguments.items())
+        try:
+            yield from self._parallel(calls)
+        except BrokenProcessPool as error:
+            raise WorkersLost from error
+
+
+def _numbered(number: int, *arguments: Any) -> tuple[int, Any]:
+    return number, call(*arguments)
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object in a file; the arrays in it are mapped into the memory of whoever loads it, read-only."""
+
+    path: str
+    start: int  # where its description begins, behind the arrays
+
+    @classmethod
+    def write(cls, thing: Any, folder: str) -> StoredObject:
+        """Store an object until nobody in this process has the reference any more."""
+        buffers: list[pickle.PickleBuffer] = []
+        description = cloudpickle.dumps(thing, protocol=5, buffer_callback=buffers.append)
+        spans = []
+        number, path = tempfile.mkstemp(dir=folder)
+        with os.fdopen(number, "wb") as file:
+            for buffer in buffers:
+                file.seek(-file.tell() % ALIGNMENT, os.SEEK_CUR)
+                with buffer.raw() as raw:
+                    spans.append((file.tell(), file.tell() + raw.nbytes))
+                    file.write(raw)
+            start = file.tell()
+            pickle.dump((description, spans), file)
+        stored = cls(path, start)
+        weakref.finalize(stored, _remove, path)
+        return stored
+
+    def load(self) -> Any:
+        """Map the file."""
+        with open(self.path, "rb") as file:
+            content = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        description, spans = pickle.loads(content[self.start :])
+        return pickle.loads(description, buffers=[content[first:last] for first, last in spans])
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):  # gone with its folder, or still mapped where that forbids it
+        os.unlink(path)
+
+
+# ---------------------------------------------------------------- clusters
+
+
+class DaskWorkers(Workers):
+    """The workers of a Dask cluster."""
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__()
+        self._backend = backend
+
+    def send(self, thing: Any) -> Any:
+        """Scatter an object over all workers, which may later fetch it from each other."""
+        return self._backend.client.scatter(thing, broadcast=True, hash=False)
+
+    def submit(
+        self, task: Callable[..., Any], shared: tuple[Any, ...], arguments: Arguments
+    ) -> Iterator[tuple[int, Any]]:
+        """Run the tasks; Dask runs those of a dead worker again, unless it lost shared data or worker after worker."""
+        from dask.distributed import KilledWorker, as_completed
+
+        client, options = self._backend.client, self._backend.submit_kwargs
+        numbers = {
+            client.submit(call, task, *shared, *each, pure=False, **options): number
+            for number, each in arguments.items()
+        }
+        done = as_completed(list(numbers), loop=client.loop, with_results=True, raise_errors=False)
+        try:
+            with self._backend.retrieval_context():  # makes room for the tasks, where this is a task itself
+                for future, result in done:
+                    error = result[1] if future.status == "error" else result
+                    if future.status == "cancelled" or isinstance(error, KilledWorker):
+                        raise WorkersLost from error
+                    if future.status == "error":
+                        raise error
+                    yield numbers.pop(future), result
+        finally:
+            if numbers:
+                client.cancel(list(numbers))
+
+
+class RayWorkers(Workers):
+    """The workers of a Ray cluster, as many at a time as there are jobs."""
+
+    def __init__(self, backend: Any, n_jobs: int) -> None:
+        import ray
+
+        super().__init__()
+        if not ray.is_initialized():
+            ray.init()
+        self._n_jobs = n_jobs
+        self._call = ray.remote(call).options(**(backend.ray_remote_args or {}))
+
+    def send(self, thing: Any) -> Any:
+        """Put an object into the object store."""
+        import ray
+
+        return RayObject(ray.put(thing))
+
+    def submit(
+        self, task: Callable[..., Any], shared: tuple[Any, ...], arguments: Arguments
+    ) -> Iterator[tuple[int, Any]]:
+        """Run the tasks; Ray runs those of a dead worker again, a few times."""
+        import ray
+
+        waiting = iter(arguments.items())
+        running: dict[Any, int] = {}
+        try:
+            while True:
+                for number, each in islice(waiting, self._n_jobs - len(running)):
+                    running[self._call.remote(task, *shared, *each)] = number
+                if not running:
+                    return
+                for done in ray.wait(list(running))[0]:
+                    number = running.pop(done)
+                    try:
+                        result = ray.get(done)
+                    except ray.exceptions.RayTaskError as error:
+                        raise error.cause from None
+                    except ray.exceptions.RayError as error:
+                        raise WorkersLost from error
+                    yield number, result
+        finally:
+            for left in running:
+                ray.cancel(left)
+
+
+@dataclass(frozen=True)
+class RayObject:
+    """An object in Ray's store; the arrays in it are mapped into the memory of whoever loads it, read-only."""
+
+    reference: Any
+
+    def load(self) -> Any:
+        """Fetch it."""
+        import ray
+
+        return ray.get(self.reference)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -84,8 +85,9 @@ class Moments:
         if len(ridges) == 1:
             coefs = _within(norm_bound, _solve_by_cholesky(gram, right - gram @ centre, ridges[0], size), centre)
         if not coefs:
-            values, basis = _eigenvectors(gram, size)
-            coefs = [_solve_by_eigenvalues(values, basis, right, ridge, norm_bound, centre) for ridge in ridges]
+            values, vectors = _eigenvectors(gram, size)
+            basis = _Basis(values, lambda coef: vectors.T @ coef, lambda inside: vectors @ inside)
+            coefs = [_solve_in(basis, right, ridge, norm_bound, centre) for ridge in ridges]
         return [(coef, target_mean - mean @ coef) for coef in coefs]
 
     def _centred(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -128,9 +130,10 @@ def _fit_few_rows(
         coefs = _within(norm_bound, None if dual is None else design.T @ dual, centre)
     if not coefs:
         values, vectors = _eigenvectors(kernel, size)
-        basis = design.T @ (vectors / np.sqrt(values))  # eigenvectors of the Gram matrix
+        scaled = vectors / np.sqrt(values)  # design.T @ scaled, never computed, are the Gram matrix's eigenvectors
+        basis = _Basis(values, lambda coef: scaled.T @ (design @ coef), lambda inside: design.T @ (scaled @ inside))
         right = design.T @ response
-        coefs = [_solve_by_eigenvalues(values, basis, right, ridge, norm_bound, centre) for ridge in ridges]
+        coefs = [_solve_in(basis, right, ridge, norm_bound, centre) for ridge in ridges]
     return [(coef, target_mean - mean @ coef) for coef in coefs]
 
 
@@ -165,27 +168,28 @@ def _eigenvectors(gram: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
     return values[kept], vectors[:, kept]
 
 
-def _solve_by_eigenvalues(
-    values: FloatArray,
-    basis: FloatArray,
-    right: FloatArray,
-    ridge: float,
-    norm_bound: float | None,
-    centre: FloatArray,
+class _Basis(NamedTuple):
+    """Eigenvalues of a Gram matrix, and how coefficients are written in its eigenvectors, and back."""
+
+    values: FloatArray
+    inside: Callable[[FloatArray], FloatArray]
+    outside: Callable[[FloatArray], FloatArray]
+
+
+def _solve_in(
+    basis: _Basis, right: FloatArray, ridge: float, norm_bound: float | None, centre: FloatArray
 ) -> FloatArray:
     """Return (Gram + multiplier I)^-1 (right + ridge centre), the multiplier raised from ridge by need."""
-    inside: FloatArray = basis.T @ (right + ridge * centre)
-    outside: FloatArray = ridge * (centre - basis @ (basis.T @ centre))  # where the features say nothing
+    values, inside = basis.values, basis.inside(right + ridge * centre)
+    beyond = ridge * (centre - basis.outside(basis.inside(centre))) if centre.any() else centre  # no feature sees it
     multiplier = ridge
     if norm_bound is not None:
         if norm_bound == 0.0:
             return np.zeros_like(centre)
-        energies = np.append((inside**2).sum(axis=1), (outside**2).sum())
+        energies = np.append((inside**2).sum(axis=1), (beyond**2).sum())
         multiplier = _find_multiplier(np.append(values, 0.0), energies, ridge, norm_bound)
-    coef: FloatArray = basis @ (inside / (values + multiplier)[:, None])
-    if outside.any():
-        coef += outside / multiplier
-    return coef
+    coef = basis.outside(inside / (values + multiplier)[:, None])
+    return coef + beyond / multiplier if beyond.any() else coef
 
 
 def _find_multiplier(values: FloatArray, energies: FloatArray, start: float, norm_bound: float) -> float:

@@ -17,7 +17,7 @@ from ngp.data.problem import Problem
 from ngp.kernels.layers import WEIGHT_STREAM, Network, random_stream, train_networks
 from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer
-from ngp.predictors.recipe import Recipe
+from ngp.predictors.remote import RemoteScorer
 from ngp.predictors.ssfn import REFIT_LAYER, SSFNPredictor
 
 __all__ = ["PublishedSSFN"]
@@ -62,14 +62,14 @@ class PublishedScorer(Scorer):
     n_jobs: int | None
 
     @cached_property
-    def recipe(self) -> Recipe[PublishedScorer]:
+    def remote(self) -> RemoteScorer[PublishedScorer]:
         """What other processes make the scorer of."""
-        return Recipe.of(self)
+        return RemoteScorer.of(self)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
         arguments = [(selected, candidates[i]) for i in range(len(candidates))]
-        parts = run_tasks(_losses, arguments, self.n_jobs, shared=(self.problem, self.recipe))
+        parts = run_tasks(_losses, arguments, self.n_jobs, shared=(self.problem, self.remote))
         return Losses(np.array(parts), self.problem.part_weights)
 
     def losses(self, selected: IntArray, new: IntArray) -> FloatArray:
@@ -116,5 +116,5 @@ class PublishedScorer(Scorer):
         return network
 
 
-def _losses(problem: Problem, recipe: Recipe[PublishedScorer], selected: IntArray, new: IntArray) -> FloatArray:
-    return recipe.make(problem).losses(selected, new)
+def _losses(problem: Problem, remote: RemoteScorer[PublishedScorer], selected: IntArray, new: IntArray) -> FloatArray:
+    return remote.make(problem).losses(selected, new)

@@ -34,13 +34,12 @@ from ngp.kernels.scoring import (
     segment_moments,
 )
 from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
-from ngp.predictors.recipe import Recipe
+from ngp.predictors.remote import RemoteScorer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ngp.kernels.regressions import FoldRegressions
-    from ngp.kernels.scoring_gpu import LayerStack
+    from ngp.kernels.scoring_torch import FoldRegressions, LayerStack
 
 __all__ = ["SSFN", "SSFNClusterScorer", "SSFNGpuScorer", "SSFNPredictor", "SSFNScorer"]
 
@@ -55,8 +54,6 @@ BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
 LONG_CHUNKS_PER_JOB = 4
 LEAST_LONG_CHUNK = 4
-# Samples whose projections are held in double precision at a time.
-PROJECTED_ROWS = 2**10
 # Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
 LAYER_NUMBERS = 2**18
 PREDICTED_ROWS = 2**12
@@ -66,22 +63,16 @@ WIDTH_FACTORS = (1, 4, 16, 32)
 RIDGE_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
 MOST_REFIT_OPERATIONS = 3e10
 WIDEST = 8
-# Splits of the pursuit that judge these sizes; if a round has more folds than that, they are merged.
+# Splits of the pursuit that judge these sizes; if a round has more folds than that, they are merged into five.
 MOST_REFIT_SPLITS = 10
-REFIT_FOLDS = 5
 # Layers of the scored networks are numbered by the size of the selection; the final predictor's have this number.
 REFIT_LAYER = 2**63
-# Shares of a GPU's free memory: for all columns, which are then read once, and for a chunk of candidates.
+# Share of a GPU's free memory for all columns, which are then read once; half of the rest is for candidates.
 COLUMNS_SHARE = 0.3
-CHUNK_SHARE = 0.5
-# Numbers that are moved to the GPU at a time.
-MOVED_NUMBERS = 2**24
 # A step that takes less memory is done at once; asking how much is free would take as long as such a step.
 SMALL_MEMORY = 2**30
 # What counts as free where torch runs on the CPU.
 CPU_MEMORY = 2**28
-# Tasks of a step for each worker of a cluster: none waits long for the last one, and each keeps a GPU busy.
-CHUNKS_PER_WORKER = 4
 
 
 class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
@@ -232,9 +223,9 @@ class SSFNScorer(Scorer):
     n_jobs: int | None
 
     @cached_property
-    def recipe(self) -> Recipe[SSFNScorer]:
+    def remote(self) -> RemoteScorer[SSFNScorer]:
         """What other processes make the scorer of."""
-        return Recipe.of(self)
+        return RemoteScorer.of(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -286,7 +277,7 @@ class SSFNScorer(Scorer):
         fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         for members, columns in candidates.by_size():
-            shared = self.problem, self.recipe, self._step(selected, columns.shape[1], fits)
+            shared = self.problem, self.remote, self._step(selected, columns.shape[1], fits)
             length, first = self._chunk_length(*columns.shape), 0
             chunks = [(columns[start : start + length],) for start in range(0, len(columns), length)]
             for losses in run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared):
@@ -394,9 +385,8 @@ class SSFNScorer(Scorer):
         for draw in range(config.n_draws):
             random, biases = self.layer(draw, n_selected, n_selected + step.n_new, config.n_units)
             slots[draw, :, : config.n_units] = random[n_selected:]
-            for start in range(0, shape[1], PROJECTED_ROWS):
-                some = slice(start, start + PROJECTED_ROWS)
-                base[draw, some, : config.n_units] = inputs[:, some].T @ random[:n_selected] + biases
+            if layers:
+                base[draw, :, : config.n_units] = inputs.T @ random[:n_selected] + biases
         penalties = self.penalties(n_selected)  # the same for all candidates of a step
         state = fit.state(*rows)
         return LayerTask(segments, weights, targets.astype(self.dtype), base, slots, state, config.n_units, penalties)
@@ -474,7 +464,7 @@ class SSFNScorer(Scorer):
         """What final predictors of one size are judged by, and the loss, which decides a tie: (2, n_ridges)."""
         splits = self._refit_splits
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
-        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.recipe))
+        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.remote))
         total: FloatArray = np.sum(sums, axis=0)
         return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
 
@@ -489,7 +479,7 @@ class SSFNScorer(Scorer):
         for round_ in self.problem.rounds:
             judging = np.flatnonzero(round_.fold_weights(self.problem.weights))
             if len(judging) > MOST_REFIT_SPLITS:  # as of leave-one-out
-                drawn = KFold(REFIT_FOLDS, shuffle=True, random_state=self.seed % 2**32).split(judging)
+                drawn = KFold(5, shuffle=True, random_state=self.seed % 2**32).split(judging)
                 merged = round_.merged([judging[together] for _, together in drawn])
                 splits += [(merged, f) for f in range(merged.n_folds)]
             else:
@@ -516,12 +506,12 @@ class SSFNScorer(Scorer):
         return sums
 
 
-def _chunk_losses(problem: Problem, recipe: Recipe[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
-    return recipe.make(problem).chunk_losses(step, candidates)
+def _chunk_losses(problem: Problem, remote: RemoteScorer[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
+    return remote.make(problem).chunk_losses(step, candidates)
 
 
-def _refit_split(problem: Problem, recipe: Recipe[SSFNScorer], *arguments: Any) -> FloatArray:
-    return recipe.make(problem).refit_split(*arguments)
+def _refit_split(problem: Problem, remote: RemoteScorer[SSFNScorer], *arguments: Any) -> FloatArray:
+    return remote.make(problem).refit_split(*arguments)
 
 
 @dataclass(frozen=True)
@@ -590,7 +580,7 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _regressions(self, number: int, selected: IntArray) -> FoldRegressions:
         """The linear parts' regressions on the selected columns, in one round."""
-        from ngp.kernels.regressions import FoldRegressions
+        from ngp.kernels.scoring_torch import FoldRegressions
 
         each, segments = self._rounds[number], self.problem.rounds[number].segments
         data = self._columns(selected, number), each.targets, each.weights, segments
@@ -613,11 +603,11 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _stack_class(self, n_folds: int) -> type[LayerStack]:
         """Triton kernels if they can do it, plain operations otherwise."""
-        from ngp.kernels.scoring_gpu import LayerStack
+        from ngp.kernels.scoring_torch import LayerStack
 
         if self.gpu == "cpu" or self.dtype != np.float32 or find_spec("triton") is None:
             return LayerStack
-        from ngp.kernels.scoring_fused import FusedStack, fits
+        from ngp.kernels.scoring_triton import FusedStack, fits
 
         return FusedStack if fits(self.config.n_units, self.problem.n_outputs, n_folds) else LayerStack
 
@@ -629,7 +619,7 @@ class SSFNGpuScorer(SSFNScorer):
         n, n_new = candidates.shape
         each, length = self._candidate_bytes(n_new), n
         if n * each > SMALL_MEMORY:
-            length = max(1, self._free_memory(CHUNK_SHARE) // each)
+            length = max(1, self._free_memory(0.5) // each)
         chunks, alone = [], []
         for start in range(0, n, length):
             chunk = candidates[start : start + length]
@@ -711,7 +701,7 @@ class SSFNGpuScorer(SSFNScorer):
 
         X, config, n_rows, n_columns = self.problem.X, self.config, self.problem.n_samples, self.problem.n_columns
         columns = torch.empty(n_columns, n_rows, dtype=torch.float64, device=self.gpu)
-        length = max(1, MOVED_NUMBERS // n_rows)  # the GPU may have more memory than its host
+        length = max(1, 2**24 // n_rows)  # the GPU may have more memory than its host
         plain = isinstance(X, np.ndarray) and X.dtype in (np.float32, np.float64) and X.dtype.isnative
         for start in range(0, n_columns, length):
             chunk = np.arange(start, min(start + length, n_columns))
@@ -743,22 +733,23 @@ class SSFNClusterScorer(SSFNGpuScorer):
     """
 
     @cached_property
-    def recipe(self) -> Recipe[SSFNScorer]:
+    def remote(self) -> RemoteScorer[SSFNScorer]:
         """What a worker makes its scorer of."""
-        return Recipe(SSFNGpuScorer, Recipe.of(self).settings)
+        return RemoteScorer(SSFNGpuScorer, RemoteScorer.of(self).settings)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
-        length = max(1, -(-len(candidates) // (CHUNKS_PER_WORKER * int(effective_n_jobs(self.n_jobs)))))
+        n_chunks = 4 * int(effective_n_jobs(self.n_jobs))  # no worker waits long for the last one
+        length = max(1, -(-len(candidates) // n_chunks))
         starts = range(0, len(candidates), length)
         arguments = [(selected, candidates.part(start, start + length)) for start in starts]
-        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self.recipe))
+        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self.remote))
         return Losses(np.concatenate(parts), self.problem.part_weights)
 
 
 def _worker_losses(
-    problem: Problem, recipe: Recipe[SSFNGpuScorer], selected: IntArray, candidates: ColumnSets
+    problem: Problem, remote: RemoteScorer[SSFNGpuScorer], selected: IntArray, candidates: ColumnSets
 ) -> FloatArray:
-    scorer = recipe.make(problem)
+    scorer = remote.make(problem)
     resolve_device(scorer.gpu, scorer.config.dtype)  # raises an error if the worker sees no GPU
     return scorer.add_losses(selected, candidates).parts

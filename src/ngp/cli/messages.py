@@ -1,0 +1,88 @@
+"""How the commands say things: refusals, notes, names that are safe to print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from ngp._formatting import listed
+
+__all__ = [
+    "Failure",
+    "Refusal",
+    "drop_options",
+    "in_words",
+    "note",
+    "printable",
+    "quoted",
+    "warnings_as_notes",
+]
+
+
+LONGEST_NAME = 60
+OPTIONS = {
+    "n_features_to_select": "features",
+    "k": "features",
+    "methods": "methods",
+    "cv": "cv",
+    "device": "device",
+    "predictor": "predictor",
+    "task": "task",
+}
+
+
+class Refusal(click.ClickException):
+    """Wrong usage or bad input, in one sentence."""
+
+    exit_code = 2
+
+
+class Failure(click.ClickException):
+    """Something that went wrong while running, in one sentence."""
+
+    exit_code = 1
+
+
+def note(text: str, quiet: bool = False) -> None:
+    """Say something on standard error, in one line."""
+    if not quiet:
+        click.echo(" ".join(text.split()), err=True)
+
+
+def printable(name: str) -> str:
+    r"""The name without what would break a line or move a cursor."""
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
+def quoted(names: Sequence[str], most: int = 5) -> str:
+    """Names in quotes, one after the other; of many only the first few."""
+    return listed([repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…") for name in names], most)
+
+
+def drop_options(names: Sequence[str]) -> str:
+    """The options that leave columns out, as one would type them; of many only the first few."""
+    options = " ".join(f"--drop {shlex.quote(printable(name))}" for name in names[:5])
+    return options if len(names) <= 5 else f"{options} and so on"
+
+
+def in_words(error: BaseException) -> str:
+    """The message of an error in one line, with options in place of parameters."""
+    text = " ".join(str(error).split())
+    for parameter, option in OPTIONS.items():
+        text = re.sub(rf"\b{parameter}=", f"--{option} ", text)
+    return text
+
+
+@contextmanager
+def warnings_as_notes(quiet: bool) -> Iterator[None]:
+    """Collect what Python warns about, and say each thing once, after the work."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for text in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, UserWarning)):
+        note(f"Note: {text}", quiet)
