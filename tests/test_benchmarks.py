@@ -155,11 +155,12 @@ def test_very_many_columns() -> None:
 
 
 def test_estimates_are_compared_with_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimates, "SETTINGS", {"tiny": estimates.Setting((40, 6), 2)})
-    monkeypatch.setattr(estimates, "elsewhere", estimates.here)
-    (row,) = results_of(estimates, tmp_path, "--settings", "tiny")["settings"]
-    assert row["predicted"]["n_fits"] == 11
-    assert row["measured"]["seconds"] > 0
+    monkeypatch.setattr(estimates, "FITS", {"tiny": (40, 6, {"n_features_to_select": 2})})
+    results = results_of(estimates, tmp_path, "--fits", "tiny")
+    (row,) = results["fits"]
+    assert row["n_fits"] == 11
+    assert row["seconds"] > 0
+    assert results["share_inside"] == row["inside"]
 
 
 # ---------------------------------------------------------------- what is selected

@@ -91,14 +91,16 @@ def estimate_pursuit(
     order = np.random.default_rng(0).permutation(len(candidates.names))[: max(0, n_steps - 1)]
     selected = np.unique(np.concatenate([fixed, candidates.columns.take(order).columns]))
     last = _Moment(search, selected, Candidates.beside(search.problem, selected).columns, n_steps)
-    each = np.linspace(first.candidate_seconds(), last.candidate_seconds(), max(1, n_steps))
+    costs = np.linspace(first.candidate_seconds(), last.candidate_seconds(), max(1, n_steps))
     looked, scored = np.array(
         [_n_trained(search, len(candidates.names) - made, rule_room) for made, rule_room in _rooms(n_steps, is_known)]
     ).T
-    steps = scored * each[: len(scored)]
+    steps = costs[:, 0] + scored * costs[:, 1]
     if search.screening:
-        steps = steps + looked * first.screening_seconds()
-    final = last.final_seconds(each[-1]) if n_steps else 0.0
+        fixed_seconds, each = first.screening_seconds()
+        steps = steps + fixed_seconds + looked * each
+    slowest = float(costs[-1].sum())  # a single candidate of the last step
+    final = last.final_seconds(slowest) if n_steps else 0.0
     if rule.level is None:
         low, high = steps.sum(), steps.sum()
     else:  # a step is tested by as many draws as it takes, each of which scores all candidates again
@@ -108,7 +110,7 @@ def estimate_pursuit(
     if floating:  # at the end each feature is exchanged for all others, and left out, with others in its place
         high += MOST_EXCHANGES * n_steps * steps.max()
     vectors = 8 * (3 * search.problem.n_columns + (n_steps + 1) * search.problem.groups.n_groups)
-    memory = vectors + last.n_bytes(each[-1]) + (bytes_kept(search.problem) if rule.level is not None else 0)
+    memory = vectors + last.n_bytes(slowest) + (bytes_kept(search.problem) if rule.level is not None else 0)
     return Estimate(
         seconds=(seconds_before + (low + final) / SPREAD, seconds_before + (high + final) * SPREAD),
         memory=int(max(LEAST_BYTES, memory)),
@@ -163,16 +165,16 @@ class _Moment:
         scorer = self.search.scorer.at(max(1, self.number))
         scorer.add_losses(self.selected, sample.with_empty() if len(self.selected) else sample)
 
-    def candidate_seconds(self) -> float:
-        """Time of one candidate, from as large a sample as there is time for."""
+    def candidate_seconds(self) -> tuple[float, float]:
+        """Time of a step without candidates, and of one candidate, from as large a sample as there is time for."""
         n_jobs = int(effective_n_jobs(getattr(self.search.scorer, "n_jobs", 1)))
-        return _seconds_each(self._score, len(self.candidates), n_jobs)
+        return _seconds(self._score, len(self.candidates), n_jobs)
 
-    def screening_seconds(self) -> float:
-        """Time of the cheap pass for one candidate."""
+    def screening_seconds(self) -> tuple[float, float]:
+        """The same of the cheap pass."""
         screening, problem = self.search.screening, self.search.problem
         assert screening is not None
-        return _seconds_each(
+        return _seconds(
             lambda number: screening.promises(problem, self.selected, self._sample(number)), len(self.candidates)
         )
 
@@ -198,20 +200,26 @@ class _Moment:
             tracemalloc.stop()
 
 
-def _seconds_each(task: Callable[[int], Any], most: int, n_jobs: int = 1) -> float:
-    """Time of one of many things to do, from as many as there is time for; what is done once doesn't count."""
+def _seconds(task: Callable[[int], Any], most: int, n_jobs: int = 1) -> tuple[float, float]:
+    """Fixed time of a task with a number of things to do, and the time of each; the first call doesn't count."""
     if not most:
-        return 0.0
-    begin = perf_counter()
-    task(1)  # loads, compiles and fills caches
-    number = min(most, 8 if perf_counter() - begin < SAMPLE_SECONDS / 8 else n_jobs)
-    while True:
+        return 0.0, 0.0
+
+    def clock(number: int) -> float:
         begin = perf_counter()
         task(number)
-        taken = perf_counter() - begin
-        if number == most or taken > SAMPLE_SECONDS / 4:
-            return taken / number
-        number = min(most, 4 * number)
+        return perf_counter() - begin
+
+    first = clock(1)  # loads, compiles and fills caches
+    number, few, less = min(most, 8 if first < SAMPLE_SECONDS / 8 else n_jobs), 0, 0.0
+    while True:
+        taken = clock(number)
+        if number == most or taken > SLOW_SECONDS or (few and taken > SAMPLE_SECONDS / 4):
+            break
+        number, few, less = min(most, 4 * number), number, taken
+    mean = taken / number
+    each = min(mean, max(mean / 4, (taken - less) / (number - few)))  # clocks are noisy
+    return taken - number * each, each
 
 
 def _device(scorer: Any) -> str:

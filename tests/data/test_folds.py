@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import (
     GroupKFold,
@@ -16,7 +16,6 @@ from sklearn.model_selection import (
     LeaveOneOut,
     PredefinedSplit,
     RepeatedKFold,
-    RepeatedStratifiedKFold,
     ShuffleSplit,
     StratifiedKFold,
     StratifiedShuffleSplit,
@@ -56,11 +55,9 @@ def splits_by(splitter: Any) -> list[Any]:
 
 SPLITTERS = {  # with the number of rounds that they must take
     "K folds": (KFold(5), 1),
-    "shuffled": (KFold(4, shuffle=True, random_state=3), 1),
     "stratified": (StratifiedKFold(5, shuffle=True, random_state=3), 1),
     "groups": (GroupKFold(3), 1),
     "repeated": (RepeatedKFold(n_splits=4, n_repeats=3, random_state=3), 3),
-    "repeated, stratified": (RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=3), 2),
     "shuffle": (ShuffleSplit(6, test_size=0.4, random_state=3), 6),
     "time series": (TimeSeriesSplit(5), 5),
     "predefined": (PredefinedSplit(FOLDS_OR_NEVER), 1),
@@ -69,12 +66,12 @@ SPLITTERS = {  # with the number of rounds that they must take
 
 
 @pytest.mark.parametrize("name", SPLITTERS)
-@pytest.mark.parametrize("as_list", [False, True])
-def test_every_split_is_reproduced(name: str, as_list: bool) -> None:
+def test_every_split_is_reproduced(name: str) -> None:
     splitter, n_rounds = SPLITTERS[name]
-    rounds = rounds_of(splits_by(splitter) if as_list else splitter)
-    assert splits_of(rounds) == expected_splits(splitter)
-    assert len(rounds) == n_rounds
+    for cv in (splitter, splits_by(splitter)):
+        rounds = rounds_of(cv)
+        assert splits_of(rounds) == expected_splits(splitter)
+        assert len(rounds) == n_rounds
 
 
 @pytest.mark.parametrize(
@@ -136,7 +133,6 @@ def test_any_splits_are_reproduced(splits: list[tuple[list[int], list[int]]]) ->
     sizes=st.lists(st.integers(1, 50), min_size=1, max_size=40),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(deadline=None)
 def test_parts_lie_within_folds_and_average_to_the_whole(always: int, sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     segments = np.cumsum([0, always, *sizes])
@@ -165,7 +161,6 @@ def test_parts_lie_within_folds_and_average_to_the_whole(always: int, sizes: lis
     sizes=st.lists(st.integers(1, 5), min_size=2, max_size=20),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(deadline=None)
 def test_folds_put_together_see_no_more_than_each_of_them(always: int, sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     round_ = Round(rng.permutation(always + sum(sizes)), np.cumsum([0, always, *sizes]))
@@ -196,17 +191,13 @@ def test_row_losses_of_training_rows_are_ignored() -> None:
     ("cv", "error", "message"),
     [
         ("kfold", ValueError, "cv='kfold' is unknown: give a number of folds"),
-        (1, ValueError, "cv=1 folds don't fit 47 samples"),
         (
             48,
             ValueError,
             "cv=48 folds don't fit 47 samples: give at least 2 folds and at most one per sample",
         ),
-        (0.0, ValueError, "cv=0.0 is no hold-out share of 47 samples"),
-        (1.0, ValueError, "cv=1.0 is no hold-out share"),
         (0.001, ValueError, "cv=0.001 is no hold-out share"),
         (0.999, ValueError, "leaves rows on both sides"),
-        (float("nan"), ValueError, "cv=nan is no hold-out share"),
         (True, TypeError, "cv=True is no way of validation"),
         (None, TypeError, "cv=None is no way of validation"),
         (
@@ -216,12 +207,10 @@ def test_row_losses_of_training_rows_are_ignored() -> None:
         ),
         ([], ValueError, "cv gives no splits"),
         ([([0, 1], [])], ValueError, "no training rows, no validation rows, or rows that are both"),
-        ([([], [0, 1])], ValueError, "no training rows, no validation rows, or rows that are both"),
         ([([0, 1], [1, 2])], ValueError, "no training rows, no validation rows, or rows that are both"),
         ([([0, 1], [47])], ValueError, "cv must hold pairs of training and validation rows"),
         ([([0, 1], [2, 2])], ValueError, "without repetitions"),
         ([([0.0, 1.0], [2.0])], ValueError, "given by numbers below 47 or by masks"),
-        ([([True, False], [False, True])], ValueError, "given by numbers below 47 or by masks"),
         ([1, 2], ValueError, "cv must hold pairs of training and validation rows"),
     ],
 )
@@ -230,10 +219,10 @@ def test_mistakes(cv: Any, error: type[Exception], message: str) -> None:
         rounds_of(cv)
 
 
-@pytest.mark.parametrize("cv", ["loo", LeaveOneOut()])
-def test_one_sample_cannot_be_left_out(cv: Any) -> None:
-    with pytest.raises(ValueError, match="leaves no training rows: give at least 2 samples"):
-        rounds_of(cv, np.zeros(1))
+def test_one_sample_cannot_be_left_out() -> None:
+    for cv in ("loo", LeaveOneOut()):
+        with pytest.raises(ValueError, match="leaves no training rows: give at least 2 samples"):
+            rounds_of(cv, np.zeros(1))
 
 
 def test_splitter_without_its_groups() -> None:

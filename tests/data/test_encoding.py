@@ -56,29 +56,25 @@ def test_categories_become_one_column_each(table: Any) -> None:
     assert encoder.feature_names_ == ["town", "age", "paid"]
 
 
-@pytest.mark.parametrize("table", TABLES, ids=["pandas", "categorical", "enum"])
-def test_unknown_categories_are_all_zero(table: Any) -> None:
-    encoder = ColumnEncoder().fit(table)
+def test_unknown_categories_are_all_zero() -> None:
+    encoder = ColumnEncoder().fit(pandas_table())
     for towns in (pd.Categorical(["Kiel", "Ulm"]), ["Kiel", "Ulm"]):
         new = pd.DataFrame({"town": towns, "age": [1, 2], "paid": [False, False]})
         assert encoder.transform(new).tolist() == [[0, 0, 1, 0], [0, 1, 2, 0]]
 
 
-@pytest.mark.parametrize(
-    ("values", "order"),
-    [
+def test_categories_of_other_types() -> None:
+    for values, order in [
         ([10, 2, 10], [2, 10]),
         (["b", 1, "a"], [1, "a", "b"]),
         (pd.cut([1, 2, 3], [0, 1, 2, 3]), None),
         (pd.to_datetime(["2021", "2020", "2020"]), None),
-    ],
-)
-def test_categories_of_other_types(values: Any, order: list[Any] | None) -> None:
-    table = pd.DataFrame({"a": pd.Categorical(values)})
-    encoded = ColumnEncoder().fit(table).transform(table)
-    assert encoded.sum(axis=1).tolist() == [1, 1, 1]
-    if order is not None:
-        assert [order[i] for i in encoded.argmax(axis=1)] == list(values)
+    ]:
+        table = pd.DataFrame({"a": pd.Categorical(values)})
+        encoded = ColumnEncoder().fit(table).transform(table)
+        assert encoded.sum(axis=1).tolist() == [1, 1, 1]
+        if order is not None:
+            assert [order[i] for i in encoded.argmax(axis=1)] == list(values)
 
 
 def test_a_table_of_categories_only() -> None:
@@ -141,12 +137,11 @@ def test_column_names_that_are_no_strings() -> None:
     "X",
     [
         np.ones((2, 3)),
-        np.ones((2, 3), dtype=np.float32),
         np.array([[1, "a", None]] * 2, dtype=object),
         [[1, 2, 3], [4, 5, 6]],
         scipy.sparse.csr_array(np.eye(2, 3)),
     ],
-    ids=["float64", "float32", "object", "list", "sparse"],
+    ids=["float64", "object", "list", "sparse"],
 )
 def test_what_is_no_data_frame_is_left_alone(X: Any) -> None:
     encoder = ColumnEncoder().fit(X)
