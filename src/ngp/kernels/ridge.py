@@ -79,11 +79,10 @@ class Moments:
     ) -> list[Solution]:
         """Coefficients and intercept for each ridge, as `fit_ridge` defines them."""
         gram, right, mean, target_mean = self._centred()
-        centre = np.zeros_like(right) if centre is None else centre
-        size, coefs = max(self.n_rows, len(gram)), []
-        if len(ridges) == 1:
-            coefs = _within(norm_bound, _solve_by_cholesky(gram, right - gram @ centre, ridges[0], size), centre)
-        if not coefs:
+        size = max(self.n_rows, len(gram))
+        coefs = _solve(gram, right if centre is None else right - gram @ centre, ridges, size)
+        coefs = coefs if centre is None else [coef + centre for coef in coefs]
+        if not coefs or not _obey(norm_bound, coefs):
             values, basis = _eigenvectors(gram, size)
             coefs = [_solve_by_eigenvalues(values, basis, right, ridge, norm_bound, centre) for ridge in ridges]
         return [(coef, target_mean - mean @ coef) for coef in coefs]
@@ -113,7 +112,6 @@ def _fit_few_rows(
 ) -> list[Solution]:
     """Solve in the dual, whose matrix is of the size of the rows."""
     mean, target_mean = np.zeros(features.shape[1]), np.zeros(targets.shape[1])
-    centre = np.zeros((len(mean), len(target_mean))) if centre is None else centre
     if intercept:
         mean, target_mean = (np.average(values, axis=0, weights=weights) for values in (features, targets))
     design = features - mean
@@ -122,11 +120,10 @@ def _fit_few_rows(
         design[:, weights @ design**2 <= weights.sum() * rounding**2] = 0
     root = np.sqrt(weights)[:, None]
     design, response = root * design, root * (targets - target_mean)
-    kernel, size, coefs = design @ design.T, features.shape[1], []
-    if len(ridges) == 1:
-        dual = _solve_by_cholesky(kernel, response - design @ centre, ridges[0], size)
-        coefs = _within(norm_bound, None if dual is None else design.T @ dual, centre)
-    if not coefs:
+    kernel, size = design @ design.T, features.shape[1]
+    duals = _solve(kernel, response if centre is None else response - design @ centre, ridges, size)
+    coefs = [design.T @ dual if centre is None else design.T @ dual + centre for dual in duals]
+    if not coefs or not _obey(norm_bound, coefs):
         values, vectors = _eigenvectors(kernel, size)
         basis = design.T @ (vectors / np.sqrt(values))  # eigenvectors of the Gram matrix
         right = design.T @ response
@@ -134,8 +131,19 @@ def _fit_few_rows(
     return [(coef, target_mean - mean @ coef) for coef in coefs]
 
 
+def _solve(matrix: FloatArray, right: FloatArray, ridges: Sequence[float], size: int) -> list[FloatArray]:
+    """Return (matrix + ridge I)^-1 right for each ridge, or nothing if a matrix is numerically singular."""
+    if len(ridges) == 1:
+        solution = _solve_by_cholesky(matrix, right, ridges[0], size)
+        return [] if solution is None else [solution]
+    values, vectors = np.linalg.eigh(matrix)  # unlike SciPy's, it lets other threads run
+    if values[0] + min(ridges) <= size * _EPS * values[-1]:
+        return []
+    left = vectors.T @ right
+    return [vectors @ (left / (values + ridge)[:, None]) for ridge in ridges]
+
+
 def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: int) -> FloatArray | None:
-    """Return (gram + ridge I)^-1 right, or None where the matrix is numerically singular."""
     matrix = gram.copy()
     matrix.flat[:: len(matrix) + 1] += ridge
     one_norm = np.abs(matrix).sum(axis=0).max(initial=0.0)
@@ -150,17 +158,13 @@ def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: 
     return np.asarray(cho_solve(factor, right), dtype=np.float64)
 
 
-def _within(norm_bound: float | None, change: FloatArray | None, centre: FloatArray) -> list[FloatArray]:
-    """The coefficients in a list, which is empty if there are none or if they violate the bound."""
-    if change is None:
-        return []
-    coef = change + centre
-    return [coef] if norm_bound is None or np.linalg.norm(coef) <= norm_bound else []
+def _obey(norm_bound: float | None, coefs: list[FloatArray]) -> bool:
+    return norm_bound is None or all(np.linalg.norm(coef) <= norm_bound for coef in coefs)
 
 
 def _eigenvectors(gram: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues that are more than rounding errors, and their eigenvectors."""
-    values, vectors = np.linalg.eigh(gram)  # unlike SciPy's, it lets other threads run
+    values, vectors = np.linalg.eigh(gram)
     kept = values > 10 * size * _EPS * max(values[-1], 0.0)
     return values[kept], vectors[:, kept]
 
@@ -171,9 +175,10 @@ def _solve_by_eigenvalues(
     right: FloatArray,
     ridge: float,
     norm_bound: float | None,
-    centre: FloatArray,
+    centre: FloatArray | None,
 ) -> FloatArray:
     """Return (Gram + multiplier I)^-1 (right + ridge centre), the multiplier raised from ridge by need."""
+    centre = np.zeros_like(right) if centre is None else centre
     inside: FloatArray = basis.T @ (right + ridge * centre)
     outside: FloatArray = ridge * (centre - basis @ (basis.T @ centre))  # where the features say nothing
     multiplier = ridge
