@@ -14,7 +14,7 @@ from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
 from ngp.paper.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db
-from ngp.paper.rules import TOL, PublishedRule
+from ngp.paper.regression import TOL, PublishedRule
 
 N_TRAIN, N_TEST, N_FEATURES = 300, 300, 500
 # FPSR, FNSR and P-NME in the paper's first table.

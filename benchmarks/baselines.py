@@ -17,7 +17,7 @@ from ngp import NeuralGreedyPursuit
 from ngp.baselines import registry
 from ngp.datasets import make_artificial
 from ngp.paper.metrics import false_negative_rate, false_positive_rate
-from ngp.paper.rules import TOL
+from ngp.paper.regression import TOL
 
 N_SAMPLES, N_FEATURES = 300, 500
 # FPSR and FNSR in the paper's first table, with the sets that its code selected.

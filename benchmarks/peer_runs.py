@@ -24,7 +24,7 @@ from benchmarks.designs import FIVE, Data, Design, Drawn, Law, Table, artificial
 from benchmarks.memory import peak_mb, status_mb
 from benchmarks.peer_methods import METHODS, TOLD, Job
 from benchmarks.study import make_judge
-from ngp.paper.laws import LAWS
+from ngp.paper.curves import LAWS
 
 N_LAW_COLUMNS = 10
 LAW_ROWS = (30, 50, 100)

@@ -14,11 +14,11 @@ import numpy as np
 from benchmarks.common import machine_facts, print_facts, save_json
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
-from ngp.paper.laws import LAWS
+from ngp.paper.curves import LAWS
 from ngp.paper.metrics import false_negative_rate, false_positive_rate
 from ngp.paper.phase import phase_change
 from ngp.paper.published import PHASE_CHANGE
-from ngp.paper.rules import TOL
+from ngp.paper.regression import TOL
 
 LARGEST_RATE = 0.01  # mean FPSR and mean FNSR on the artificial data, each
 LAW_SIZES = (30, 40, 50, 60, 80, 100, 130)

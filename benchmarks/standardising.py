@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
 from ngp.kernels.layers import draw_biases, draw_weights, train_networks
-from ngp.paper.rules import TOL
+from ngp.paper.regression import TOL
 from ngp.predictors import SSFN
 
 Array = NDArray[np.float64]

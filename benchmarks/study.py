@@ -28,8 +28,8 @@ from ngp._formatting import counted
 from ngp.baselines import registry
 from ngp.greedy.path import Step
 from ngp.greedy.stopping import RelativeImprovement
+from ngp.paper.curves import size_by_rule
 from ngp.paper.metrics import false_negative_rate, false_positive_rate
-from ngp.paper.paths import size_by_rule
 from ngp.predictors import SSFN
 
 THRESHOLDS = (0.01, 0.03, 0.06, 0.09, 0.15, 0.3)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ngp.baselines.base import Baseline, SelfChoosing, TrainingData
+from ngp.baselines.base import Baseline, TrainingData
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20, 4))
@@ -40,10 +40,13 @@ class Given(Baseline):
         return np.asarray(self.weights, dtype=float)[: data.X.shape[1]]
 
 
-class Choosy(Given, SelfChoosing):
+class Choosy(Given):
     """Selects the least important feature, where nothing else is asked for."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {**SelfChoosing._parameter_constraints}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Baseline._parameter_constraints,
+        "threshold": [*Baseline._parameter_constraints["threshold"], None],
+    }
 
     def _own_choice(self) -> Any:
         return self.importances_ == self.importances_.min()

@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-
 import unchanged_fits
 
 SAVED = json.loads(unchanged_fits.FILE.read_text("utf-8"))

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from joblib.externals.loky import ProcessPoolExecutor
 from sklearn.base import BaseEstimator, clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import check_random_state, check_X_y
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing, check_random_state, check_X_y
 
-from ngp._types import AnyArray, BoolArray
+from ngp._types import AnyArray, BoolArray, IntArray
 from ngp.baselines import registry
-from ngp.baselines.base import require
-from ngp.baselines.downstream import DOWNSTREAM, downstream_estimator
+from ngp.baselines.base import PredictorEstimator, require
 from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
 from ngp.data.folds import make_rounds
 from ngp.data.problem import code_targets, detect_task
 from ngp.data.sources import refuse_sources
 from ngp.predictors.estimator import resolve_scoring
 from ngp.selector import NeuralGreedyPursuit
-from ngp.trial import Trial, Workplace, distinct
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,6 +41,7 @@ __all__ = ["compare", "summarise"]
 
 # Columns of the table of folds that are no scores.
 FACTS = ("method", "fold", "status", "n_features", "n_selected", "seconds", "selected", "warnings")
+DOWNSTREAM = ("ridge", "random-forest", "ssfn")
 
 
 def compare(
@@ -49,40 +60,41 @@ def compare(
     verbose: int = 0,
     random_state: int | np.random.RandomState | None = None,
 ) -> DataFrame:
-    """Compare methods of feature selection by what can be predicted from the features that they select.
+    """Compare methods of feature selection by the predictions from the features that they select.
 
     In each fold every method selects on the training rows. Then the same predictors are trained on the selected
-    columns of these rows, and judged on the rest. A method that fails or runs out of its time is a row that says so.
+    columns of these rows, and scored on the other rows. The row of a method that fails or exceeds its time says so.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Numbers; a pandas or polars data frame may hold category columns too.
+        Numbers; a pandas or polars data frame may have category columns too.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Targets.
     methods : None, name, selector, list of those, or mapping of labels to those, default=None
         Names are ``"ngp"``, ``"all"`` (no selection, for reference) and the keys of `ngp.baselines.registry`; None
-        takes all of them. Anything with ``fit`` and ``get_support`` is a selector: it is cloned and taken as it is.
+        takes all of them. Any scikit-learn selector can be given, that is, any object with ``fit`` and
+        ``get_support``.
     k : int, float or None, default=None
         Number or share of the features to be selected by the methods that are given by name, and by selectors whose
-        ``n_features_to_select`` is None. None leaves it to each method's own rule.
+        ``n_features_to_select`` or ``max_features`` is None. With None each method follows its own rule.
     cv : int, float, "loo", splitter or splits, default=5
-        Folds: as in `ngp.NeuralGreedyPursuit`. All methods get the same.
+        Folds, as in `ngp.NeuralGreedyPursuit`; the same for all methods.
     downstream : name, estimator, list of those, or mapping of labels to those
-        What is trained on the selected columns: ``"own"`` is the method's own predictor, where it has one;
-        ``"ridge"``, ``"random-forest"`` and ``"ssfn"`` are those of `ngp.baselines.downstream`. Others are
-        scikit-learn estimators. By default these four. Where nothing was selected, a constant is predicted.
+        Predictors that are trained on the selected columns: ``"own"`` is the method's own predictor, if it has one;
+        ``"ridge"``, ``"random-forest"`` and ``"ssfn"`` are known by name, and any scikit-learn estimator can be given.
+        By default these four. If nothing was selected, a constant is predicted.
     scoring : str, callable or None, default=None
         A scikit-learn scorer; None is the accuracy for classes and R² for numbers.
     task : {"auto", "regression", "classification"}, default="auto"
-        What y is.
+        Kind of targets.
     max_time : float or None, default=None
-        Seconds for each method, all folds together, selection and predictors. The methods then run in a process of
-        their own, which is killed when the time is over. Without a limit they run in this process.
+        Seconds for each method in total. The methods then run in another process, which is killed when the time is
+        over. Without a limit they run in this process.
     per_fold : bool, default=False
         Whether to return a row for each method and fold, from which `ngp.comparison.summarise` makes the other table.
     n_jobs : int or None, default=None
-        Handed to the methods and predictors that are given by name. Methods run one after the other, so that their
+        Passed to the methods and predictors that are given by name. Methods run one after the other, so that their
         times can be compared.
     verbose : int, default=0
         Whether to print a line for each method and fold.
@@ -94,15 +106,15 @@ def compare(
     pandas DataFrame
         One row per method, in the order given, with the columns
 
-        - ``status``: "ok", or what went wrong; a row that isn't ok on all folds has no mean scores, because they
-          would come from other folds than those of the other methods;
+        - ``status``: "ok" or an error; a method that failed in a fold has no mean scores, because they would come from
+          other folds than those of the other methods;
         - ``n_selected``: number of features, mean over the folds;
         - a column per downstream predictor, and the same with ``_std``: mean and standard deviation over the folds;
         - ``seconds``: time of the selection, mean over the folds;
-        - ``agreement``: how similar the selections of the folds are, corrected for chance: 1 if they are all the
-          same, about 0 if they are random [1]_; missing where there is no choice, as for ``"all"``;
+        - ``agreement``: similarity of the selections of the folds, corrected for chance: 1 if they are all the
+          same, about 0 if they are random [1]_; missing if there is no choice, as for ``"all"``;
         - ``selected``: the features that more than half of the folds select, as names or column numbers;
-        - ``warnings``: what the methods and predictors warned about.
+        - ``warnings``: warnings of the methods and predictors.
 
     References
     ----------
@@ -130,9 +142,9 @@ def compare(
     settings = {"n_features_to_select": k, "task": task, "n_jobs": n_jobs, "random_state": int(seed)}
     trial = _make_trial(X, y, encoder, cv, downstream, scoring, settings)
     methods = list(_known_methods()) if methods is None else methods
-    selectors = _labelled("methods", methods, lambda given: _make_selector(given, settings))
+    selectors = _labelled("methods", methods, lambda given: _make_selector(given, settings, trial.n_features))
     rows = []
-    with Workplace(max_time) as workplace:
+    with _Workplace(max_time) as workplace:
         for label, selector in selectors.items():
             workplace.start_clock()
             for fold in range(len(trial.folds)):
@@ -161,7 +173,7 @@ def summarise(folds: DataFrame) -> DataFrame:
         row["agreement"] = _agreement(chosen, part["n_features"].iloc[0])
         often = Counter(feature for features in chosen for feature in features)
         row["selected"] = [feature for feature, times in often.most_common() if times > len(chosen) / 2]
-        row["warnings"] = distinct(text for texts in part["warnings"].dropna() for text in texts)
+        row["warnings"] = _distinct(text for texts in part["warnings"].dropna() for text in texts)
         rows[label] = row
     table = DataFrame.from_dict(rows, orient="index").rename_axis("method")
     table.attrs.update(folds.attrs)
@@ -187,10 +199,10 @@ def _agreement(selections: Sequence[Sequence[Any]], n_features: int) -> float:
 
 
 class AllFeatures(SelectorMixin, BaseEstimator):  # type: ignore[misc]
-    """No selection: what the others are held against."""
+    """No selection, for reference."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Look how many features there are."""
+        """Count the features."""
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -202,36 +214,48 @@ def _known_methods() -> dict[str, Any]:
     return {"all": AllFeatures, "ngp": NeuralGreedyPursuit, **registry}
 
 
-def _make_selector(given: Any, settings: dict[str, Any]) -> Any:
-    """Make a selector of a name, with those settings that it knows, or of a configured one."""
+def _make_selector(given: Any, settings: dict[str, Any], n_features: int) -> Any:
+    """Make a selector from a name, with those settings that it has, or from a configured one."""
     if isinstance(given, str):
         known = _known_methods()
         if given not in known:
             raise ValueError(f"methods has {given!r}, which is unknown: use one of {', '.join(known)}.")
-        method = known[given]
-        return method(**{name: settings[name] for name in method._get_param_names() if name in settings})
+        accepted = inspect.signature(known[given]).parameters
+        return known[given](**{name: value for name, value in settings.items() if name in accepted})
     if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "get_support")):
         raise TypeError(f"methods has {given!r}, which is no selector: give names, or objects with get_support.")
-    selector, number = clone(given), "n_features_to_select"
-    if selector.get_params().get(number, 0) is None:
-        selector.set_params(**{number: settings[number]})
+    selector, k = clone(given), settings["n_features_to_select"]
+    parameters = selector.get_params()
+    if parameters.get("n_features_to_select", 0) is None:
+        selector.set_params(n_features_to_select=k)
+    elif k is not None and parameters.get("max_features", 0) is None:  # of SelectFromModel, for instance: no share
+        selector.set_params(max_features=k if isinstance(k, Integral) else max(1, round(k * n_features)))
     return selector
 
 
 def _make_predictor(given: Any, settings: dict[str, Any]) -> Any:
-    """Make an estimator of a name or of a configured one; ``"own"`` stays what it is."""
-    if isinstance(given, str) and given in DOWNSTREAM:
-        return downstream_estimator(given, **{name: settings[name] for name in ("task", "n_jobs", "random_state")})
-    estimator = not isinstance(given, type) and hasattr(given, "fit") and hasattr(given, "predict")
-    if estimator or (isinstance(given, str) and given == "own"):
+    """Make an estimator from a name or take a configured one; ``"own"`` stays as it is."""
+    classes, seed = settings["task"] == "classification", settings["random_state"]
+    if isinstance(given, str):
+        if given == "own":
+            return given
+        if given == "ridge":
+            ridge = (RidgeClassifierCV if classes else RidgeCV)(alphas=np.logspace(-3, 3, 13))
+            return make_pipeline(StandardScaler(), ridge)
+        if given == "random-forest":
+            forest = RandomForestClassifier if classes else RandomForestRegressor
+            return forest(n_jobs=settings["n_jobs"], random_state=seed)
+        if given == "ssfn":
+            return PredictorEstimator("ssfn", task=settings["task"], random_state=seed)
+    elif not isinstance(given, type) and hasattr(given, "fit") and hasattr(given, "predict"):
         return given
     raise ValueError(
-        f"downstream has {given!r}, which predicts nothing: use own, {', '.join(DOWNSTREAM)} or estimators."
+        f"downstream has {given!r}, which is no predictor: use own, {', '.join(DOWNSTREAM)} or estimators."
     )
 
 
 def _labelled(parameter: str, given: Any, make: Callable[[Any], Any]) -> dict[str, Any]:
-    """Make something of each member of what the user gave, by its label: its name, its class, or as the user says."""
+    """Make a method or a predictor of each member of what the user gave, by its label: name, class, or key."""
     if isinstance(given, str) or hasattr(given, "fit"):
         given = [given]
     if isinstance(given, Mapping):
@@ -251,7 +275,7 @@ def _labelled(parameter: str, given: Any, make: Callable[[Any], Any]) -> dict[st
 
 
 def _checked_data(X: Any, y: Any, task: str) -> tuple[Any, AnyArray, str, ColumnEncoder]:
-    """X as an array or a data frame, y as classes or as floats, which of these it is, and the columns of X."""
+    """X as an array or a data frame, y as classes or as floats, the task, and the columns of X."""
     if task not in ("auto", "regression", "classification"):
         raise ValueError(f"task={task!r} is unknown: use 'auto', 'regression' or 'classification'.")
     refuse_sources(X, "ngp.compare")
@@ -267,7 +291,7 @@ def _checked_data(X: Any, y: Any, task: str) -> tuple[Any, AnyArray, str, Column
 
 def _make_trial(
     X: Any, y: AnyArray, encoder: ColumnEncoder, cv: Any, downstream: Any, scoring: Any, settings: dict[str, Any]
-) -> Trial:
+) -> _Trial:
     classes = settings["task"] == "classification"
     if scoring is None:
         scoring = "accuracy" if classes else "r2"
@@ -276,7 +300,7 @@ def _make_trial(
     if clash := taken.intersection(predictors):
         raise ValueError(f"downstream has the label {clash.pop()!r}, which is a column of the table: choose another.")
     rounds = make_rounds(cv, X, y, classification=classes, random_state=settings["random_state"])
-    return Trial(
+    return _Trial(
         X=X,
         y=y,
         names=encoder.feature_names_,
@@ -307,3 +331,139 @@ def _print_row(row: dict[str, Any], n_folds: int, predictors: Iterable[str]) -> 
         return
     scores = "".join(f"  {name} {row[name]:.3f}" for name in predictors if row.get(name) is not None)
     print(f"{text}  {row['n_selected']} selected  {row['seconds']:.1f} s{scores}")
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Data, folds and predictors that all methods of a comparison share."""
+
+    X: Any  # all rows and columns
+    y: AnyArray  # targets of all rows
+    names: list[str] | None  # names of the columns
+    n_features: int  # number of columns
+    folds: list[tuple[IntArray, IntArray]]  # training rows and test rows
+    classes: bool  # whether y has classes
+    scoring: str  # name of the scorer
+    scorer: Callable[..., float]  # a scikit-learn scorer, ``scorer(estimator, X, y)``
+    predictors: dict[str, Any]  # estimators to be trained on the selected columns, by label
+
+
+def _run_fold(trial: _Trial, selector: Any, fold: int) -> dict[str, Any]:
+    """Select on the training rows of a fold, and score predictors on the test rows."""
+    row: dict[str, Any] = {"status": "ok"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            _select_and_score(trial, clone(selector), *trial.folds[fold], row)
+        except Exception as error:
+            row["status"] = _first_line(error)
+    row["warnings"] = _distinct(_first_line(warning.message) for warning in caught)
+    return row
+
+
+def _first_line(error: Any) -> str:
+    """Type and first line of the message of an error or a warning."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _distinct(messages: Iterable[str]) -> list[str]:
+    """Messages that differ in more than their numbers."""
+    found: dict[str, str] = {}
+    for message in messages:
+        found.setdefault(re.sub(r"\d[\d.,e+-]*", "", message), message)
+    return list(found.values())
+
+
+def _select_and_score(trial: _Trial, selector: Any, train: IntArray, test: IntArray, row: dict[str, Any]) -> None:
+    X, y = _safe_indexing(trial.X, train), trial.y[train]
+    start = time.perf_counter()
+    selector.fit(X, y)
+    row["seconds"] = time.perf_counter() - start
+    columns = selector.get_support(indices=True)
+    row["n_selected"] = len(columns)
+    row["selected"] = columns.tolist() if trial.names is None else [trial.names[i] for i in columns]
+    X_test, y_test = _safe_indexing(trial.X, test), trial.y[test]
+    inputs, test_inputs = _encoded(X, X_test, columns)
+    failed = []
+    for label, predictor in trial.predictors.items():
+        try:
+            if isinstance(predictor, str) and not hasattr(selector, "own_estimator"):
+                if hasattr(selector, "predict"):  # it predicts by itself
+                    row[label] = trial.scorer(selector, X_test, y_test)
+            elif (estimator := _estimator(trial, selector, predictor, len(columns))) is not None:
+                row[label] = trial.scorer(estimator.fit(inputs, y), test_inputs, y_test)
+        except Exception as error:
+            failed.append(f"{label}: {_first_line(error)}")
+    if failed:
+        row["status"] = "; ".join(failed)
+
+
+def _encoded(X: Any, X_test: Any, columns: IntArray) -> tuple[Any, Any]:
+    """Selected columns as numbers, for training and for the test."""
+    if not len(columns):  # a data frame without columns may have lost its rows too
+        return np.empty((X.shape[0], 0)), np.empty((X_test.shape[0], 0))
+    chosen, test = _safe_indexing(X, columns, axis=1), _safe_indexing(X_test, columns, axis=1)
+    encoder = ColumnEncoder().fit(chosen)
+    return encoder.transform(chosen), encoder.transform(test)
+
+
+def _estimator(trial: _Trial, selector: Any, predictor: Any, n_columns: int) -> Any:
+    """The estimator to be trained on the selected columns; a constant if there are none."""
+    estimator = selector.own_estimator() if isinstance(predictor, str) else clone(predictor)
+    if estimator is None or n_columns:
+        return estimator
+    return DummyClassifier(strategy="prior") if trial.classes else DummyRegressor()
+
+
+class _Workplace:
+    """Runs folds in this process or, if time is limited, in another one that can be killed."""
+
+    def __init__(self, max_time: float | None) -> None:
+        self._max_time = max_time
+        self._process: ProcessPoolExecutor | None = None
+        self.start_clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_process()
+
+    def start_clock(self) -> None:
+        """Begin the time of the next method."""
+        self._left = self._max_time or 0.0
+        self._end: str | None = None  # why the method was ended
+
+    def run(self, trial: _Trial, selector: Any, fold: int) -> dict[str, Any]:
+        """Run a fold within the rest of the method's time."""
+        if self._max_time is None:
+            return _run_fold(trial, selector, fold)
+        if self._end is not None:
+            return {"status": self._end}
+        process = self._start_process()
+        start = time.perf_counter()
+        try:
+            row: dict[str, Any] = process.submit(_run_fold, trial, selector, fold).result(timeout=self._left)
+            self._left -= time.perf_counter() - start
+            return row
+        except TimeoutError:
+            self._end = f"out of time: killed after {self._max_time:g} s"
+        except BrokenProcessPool:
+            self._end = "crashed: its process died"
+        except Exception as error:  # what can't be sent to another process
+            return {"status": _first_line(error)}
+        self._end_process()
+        return {"status": self._end}
+
+    def _start_process(self) -> ProcessPoolExecutor:
+        """Start a process if there is none, and wait until it is ready: that takes none of the method's time."""
+        if self._process is None:
+            self._process = ProcessPoolExecutor(max_workers=1)
+            self._process.submit(_first_line, "").result()
+        return self._process
+
+    def _end_process(self) -> None:
+        if self._process is not None:
+            self._process.shutdown(kill_workers=True)
+            self._process = None

@@ -17,9 +17,7 @@ from ngp.cli.reproduce import NAMES, PROTOCOLS
 from ngp.datasets import load_boston
 from ngp.paper import catalogue
 from ngp.paper.catalogue import EXPERIMENTS
-from ngp.paper.experiment import Experiment, Plan, Protocol
-from ngp.paper.tables import Column, Table, cell
-from ngp.paper.trials import Record, Trial
+from ngp.paper.experiment import Column, Experiment, Plan, Protocol, Record, ResultTable, Trial, cell
 
 
 def constant(number: int, n_jobs: int) -> dict[str, Any]:
@@ -46,9 +44,9 @@ def experiment(run: Any = constant, **settings: Any) -> Experiment:
     def trials(plan: Plan) -> list[Trial]:
         return [Trial(run, {"number": seed}) for seed in plan.seeds]
 
-    def table(plan: Plan, records: list[Record]) -> Table:
+    def table(plan: Plan, records: list[Record]) -> ResultTable:
         row = (("mean",), {"value": cell([record["value"] for record in records])})
-        return Table(("what",), (Column("value", "value"),), [row])
+        return ResultTable(("what",), (Column("value", "value"),), [row])
 
     return Experiment("table1", "A table", {"full": 4, "fast": 2, "tiny": 1}, (), trials, table, **settings)
 

@@ -8,7 +8,7 @@ from urllib.error import URLError
 import pytest
 from scipy.io import savemat
 
-from ngp.datasets import locate
+from ngp.datasets import loaders
 
 NGP_DATA = os.environ.get("NGP_DATA", "")
 
@@ -35,7 +35,7 @@ def folders(tmp_path, monkeypatch):
     data.mkdir()
     monkeypatch.setenv("NGP_DATA", str(data))
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(home))
-    monkeypatch.setattr(locate, "fetch_openml", offline)
+    monkeypatch.setattr(loaders, "fetch_openml", offline)
     return data, home / "ngp"
 
 
@@ -47,7 +47,7 @@ def put(monkeypatch):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-        monkeypatch.setitem(locate.CHECKSUMS, name, hashlib.sha256(content).hexdigest())
+        monkeypatch.setitem(loaders.CHECKSUMS, name, hashlib.sha256(content).hexdigest())
         return path
 
     return write
@@ -65,7 +65,7 @@ def openml(monkeypatch):
             assert not options["as_frame"]
             return data
 
-        monkeypatch.setattr(locate, "fetch_openml", fetch)
+        monkeypatch.setattr(loaders, "fetch_openml", fetch)
         return calls
 
     return answer
@@ -76,7 +76,7 @@ def expect(monkeypatch):
     """Makes the data the ones that are expected from OpenML."""
 
     def summarise(title, X, y):
-        monkeypatch.setitem(locate.SUMMARIES, title, locate._summary(X, y))
+        monkeypatch.setitem(loaders.SUMMARIES, title, loaders._summary(X, y))
 
     return summarise
 
@@ -99,6 +99,6 @@ def real_files(monkeypatch):
         for name in names:
             if not NGP_DATA or not os.path.isfile(os.path.join(NGP_DATA, name)):
                 pytest.skip(f"NGP_DATA names no folder with {name}")
-        monkeypatch.setattr(locate, "fetch_openml", offline)
+        monkeypatch.setattr(loaders, "fetch_openml", offline)
 
     return need

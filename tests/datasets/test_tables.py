@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import Bunch
 
-from ngp.datasets import load_airfoil, load_boston, load_isolet, load_mice, load_vowel, locate
-from ngp.datasets.tables import _AIRFOIL, _BOSTON, _VOWELS
+from ngp.datasets import load_airfoil, load_boston, load_mice, load_vowel, loaders
+from ngp.datasets.loaders import _AIRFOIL, _BOSTON, _VOWELS
 
 MICE = ["7_1,1,,c-CS-s", "7_2,2,4,c-CS-s", "J9_1,,6,t-CS-s", "J9_2,6,8,t-CS-s"]
 
@@ -42,14 +42,6 @@ def test_boston_with_noise(boston_file):
     assert len(table.feature_names) == 113
     assert table.class_names == ()
     assert table.groups is None
-
-
-@pytest.mark.parametrize("n_noise", [0, 1, np.int64(5)])
-def test_boston_number_of_noise_columns(boston_file, n_noise):
-    table = load_boston(n_noise=n_noise, random_state=0)
-    assert table.X.shape == (4, 13 + n_noise)
-    assert len(table.feature_names) == 13 + n_noise
-    assert table.truth.size == 13
 
 
 def test_boston_seeds(boston_file):
@@ -130,28 +122,6 @@ def test_vowel_unknown_subset():
         load_vowel(subset="half")
 
 
-def test_isolet_file(folders, put, make_mat):
-    X = np.random.default_rng(0).normal(size=(3, 617))
-    put(folders[0], "fs/Isolet.mat", make_mat(X=X, Y=np.array([[1], [1], [26]], dtype=np.uint8)))
-    table = load_isolet()
-    assert_array_equal(table.X, X)
-    assert_array_equal(table.y, [0, 0, 25])
-    assert table.feature_names[-1] == "f617"
-    assert table.class_names[25] == "Z"
-
-
-def test_isolet_from_openml_is_cut_and_sorted(folders, openml, expect):
-    X = np.random.default_rng(0).normal(size=(1600, 617))
-    letters = np.arange(1600) // 2 % 26
-    order = np.argsort(letters[:1560], kind="stable")
-    expect("ISOLET", X[order], letters[order])
-    calls = openml(Bunch(data=X, target=(letters + 1).astype(str).astype(object)))
-    table = load_isolet()
-    assert_array_equal(table.X, X[order])
-    assert_array_equal(np.bincount(table.y), [60] * 26)
-    assert calls == [("isolet", 1)]
-
-
 @pytest.fixture
 def mice_file(folders, put):
     header = ["MouseID", *(f"p{number}" for number in range(77)), "Genotype", "Treatment", "Behavior", "class"]
@@ -165,10 +135,8 @@ def mice_file(folders, put):
 def test_mice_missing_values(mice_file):
     assert_array_equal(load_mice().X[:, :2], [[1, np.nan], [2, 4], [np.nan, 6], [6, 8]])
     assert_array_equal(load_mice(missing="mean").X[:, :2], [[1, 6], [2, 4], [3, 6], [6, 8]])
-    complete = load_mice(missing="drop")
-    assert_array_equal(complete.X[:, :2], [[2, 4], [6, 8]])
-    assert_array_equal(complete.y, [0, 1])
-    assert_array_equal(complete.groups, [0, 1])
+    with pytest.raises(ValueError, match="missing='zero' is unknown; use 'keep' or 'mean'"):
+        load_mice(missing="zero")
 
 
 def test_mice_classes_and_groups(mice_file):
@@ -190,11 +158,6 @@ def test_mice_from_openml(folders, openml, expect):
     assert_array_equal(table.groups, [1, 1, 0])
     assert table.feature_names == ("p1", "p2")
     assert calls == [("MiceProtein", 4)]
-
-
-def test_mice_unknown_missing():
-    with pytest.raises(ValueError, match="missing='zero' is unknown; use 'keep', 'mean' or 'drop'"):
-        load_mice(missing="zero")
 
 
 def test_real_boston(real_files):
@@ -227,20 +190,11 @@ def test_real_vowel(real_files):
     assert_allclose([X.min(), X.max()], [-5.211, 5.074])
 
 
-def test_real_isolet(real_files):
-    real_files("fs/Isolet.mat")
-    table = load_isolet()
-    assert table.X.shape == (1560, 617)
-    assert_array_equal(np.bincount(table.y), [60] * 26)
-    assert (table.X.min(), table.X.max()) == (-1, 1)
-
-
 def test_real_mice(real_files):
     real_files("fs/Data_Cortex_Nuclear.csv")
     table = load_mice()
     assert table.X.shape == (1080, 77)
     assert np.isnan(table.X).sum() == 1396
-    assert load_mice(missing="drop").X.shape == (552, 77)
     assert not np.isnan(load_mice(missing="mean").X).any()
     assert sorted(np.bincount(table.y)) == [105, 135, 135, 135, 135, 135, 150, 150]
     assert_array_equal(np.bincount(table.groups), [15] * 72)
@@ -249,13 +203,12 @@ def test_real_mice(real_files):
 
 
 def test_real_files_have_the_summaries_expected_of_openml(real_files):
-    real_files("boston.csv", "airfoil.csv", "vowel.mat", "fs/Isolet.mat", "fs/Data_Cortex_Nuclear.csv")
+    real_files("boston.csv", "airfoil.csv", "vowel.mat", "fs/Data_Cortex_Nuclear.csv")
     tables = {
         "Boston housing": load_boston(n_noise=0),
         "Airfoil self-noise": load_airfoil(),
         "Vowel": load_vowel(),
-        "ISOLET": load_isolet(),
         "Mice protein expression": load_mice(),
     }
     for title, table in tables.items():
-        assert_allclose(locate._summary(table.X, table.y), locate.SUMMARIES[title], rtol=1e-7)
+        assert_allclose(loaders._summary(table.X, table.y), loaders.SUMMARIES[title], rtol=1e-7)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import report_cases as cases
+from ngp.greedy.monitor import step_line
 from sklearn.base import clone
 from sklearn.callback import ProgressBar
 from sklearn.pipeline import make_pipeline
@@ -21,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
-from ngp.greedy.monitor import step_line
 from ngp.kernels.parallel import run_tasks
 
 X, Y, _ = make_artificial(80, 10, random_state=0)

@@ -6,10 +6,9 @@ import pytest
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial, make_gravitation
-from ngp.paper.experiment import reproduce
+from ngp.paper.experiment import TrialStore, reproduce, run_trials
 from ngp.paper.phase import ARTIFICIAL_SIZES, FIG_3, LAW_SIZES, missed_shares, phase_change
 from ngp.paper.published import FNSR_CURVES, PHASE_CHANGE
-from ngp.paper.trials import TrialStore, run_trials
 from ngp.predictors import SSFN
 
 DATA = ["planck", "ohm", "gravitation", "artificial"]

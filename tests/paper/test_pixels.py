@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from ngp.paper import published
-from ngp.paper.digits import SHARES, shown_digits
+from ngp.paper.digits import FIG_1, FIG_6, GAP, SHARES, TABLE_2, mosaic, overlay, shown_digits
 from ngp.paper.experiment import Plan, reproduce
-from ngp.paper.pixels import FIG_1, FIG_6, GAP, TABLE_2, mosaic, overlay
 
 EXPERIMENTS = [TABLE_2, FIG_1, FIG_6]
 

@@ -17,8 +17,7 @@ from ngp.datasets import make_artificial
 from ngp.paper import regression
 from ngp.paper.experiment import reproduce
 from ngp.paper.published import TABLE_1 as PUBLISHED
-from ngp.paper.regression import METHODS, TABLE_1, artificial_split, regression_trial
-from ngp.paper.rules import ETA
+from ngp.paper.regression import ETA, METHODS, TABLE_1, artificial_split, regression_trial
 
 
 def test_artificial_data_have_the_noise_of_the_protocol() -> None:

@@ -8,7 +8,7 @@ from math import isnan, nan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ngp.paper.tables import Cell, Column, Table, cell
+from ngp.paper.experiment import Cell, Column, ResultTable, cell
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=9))
@@ -24,12 +24,12 @@ def test_runs_without_a_figure_do_not_count() -> None:
     assert isnan(cell([5.0]).spread)
 
 
-def make_table() -> Table:
+def make_table() -> ResultTable:
     rows = [
         (("ours",), {"error": cell([-1.25, -1.75], published=-1), "time": cell([2.0])}),
         (("theirs",), {"error": Cell(nan)}),
     ]
-    return Table(("method",), (Column("error", "error (dB)"), Column("time", "time (s)", 0)), rows)
+    return ResultTable(("method",), (Column("error", "error (dB)"), Column("time", "time (s)", 0)), rows)
 
 
 def test_markdown() -> None:

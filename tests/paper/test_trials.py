@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ngp.paper import trials as module
-from ngp.paper.trials import Trial, TrialStore, run_trials
+from ngp.paper import experiment as module
+from ngp.paper.experiment import Trial, TrialStore, run_trials
 
 
 def square(number: int, n_jobs: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ngp import compare
-from ngp.baselines.roar import RoarCurve
+from ngp.baselines import RoarCurve
 from ngp.datasets import make_ohm
 from ngp.report import plot_comparison, plot_roar
 

@@ -1,38 +1,49 @@
 """The methods that NGP competes with, each a scikit-learn selector; `registry` has them by name."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+from ngp.baselines import others
 from ngp.baselines.bart import BART
-from ngp.baselines.boruta import Boruta
-from ngp.baselines.correlation import Correlation
+from ngp.baselines.base import Baseline
 from ngp.baselines.deeplift import DeepLIFT
-from ngp.baselines.drop_one_out import DropOneOut
-from ngp.baselines.gam import GAM
-from ngp.baselines.lasso import Lasso, LassoCV
-from ngp.baselines.lassonet import LassoNet
-from ngp.baselines.methods import registry
-from ngp.baselines.mrmr import MRMR
-from ngp.baselines.mutual_information import MutualInformation
-from ngp.baselines.permutation import PermutationImportance
-from ngp.baselines.random_forest import RandomForest
-from ngp.baselines.recursive_elimination import RecursiveElimination
-from ngp.baselines.roar import ROAR, RoarCurve, roar_curve
+from ngp.baselines.elimination import ROAR, DropOneOut, RoarCurve, roar_curve
+from ngp.baselines.others import OtherMethod
+from ngp.baselines.simple import GAM, Correlation, Lasso, RandomForest
 
 __all__ = [
     "BART",
     "GAM",
-    "MRMR",
     "ROAR",
-    "Boruta",
     "Correlation",
     "DeepLIFT",
     "DropOneOut",
     "Lasso",
-    "LassoCV",
-    "LassoNet",
-    "MutualInformation",
-    "PermutationImportance",
     "RandomForest",
-    "RecursiveElimination",
     "RoarCurve",
     "registry",
     "roar_curve",
 ]
+
+# The paper's eight methods are classes; the others take the common parameters only: n_features_to_select, threshold,
+# task, n_jobs and random_state. Those with a threshold of 0 choose by a rule of their own.
+registry: Mapping[str, Callable[..., Baseline]] = MappingProxyType(
+    {
+        "drop-one-out": DropOneOut,
+        "roar": ROAR,
+        "correlation": Correlation,
+        "lasso": Lasso,
+        "lasso-cv": partial(Lasso, alpha="cv"),
+        "random-forest": RandomForest,
+        "gam": GAM,
+        "bart": BART,
+        "deeplift": DeepLIFT,
+        "mutual-information": partial(OtherMethod, others.mutual_information),
+        "mrmr": partial(OtherMethod, others.mrmr, threshold=0.0),
+        "recursive-elimination": partial(OtherMethod, others.recursive_elimination, threshold=0.0),
+        "permutation": partial(OtherMethod, others.permutation),
+        "boruta": partial(OtherMethod, others.boruta, threshold=0.0),
+        "lassonet": partial(OtherMethod, others.lassonet),
+    }
+)

@@ -13,49 +13,46 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ngp._types import AnyArray, FloatArray
-from ngp.baselines.base import Baseline, TrainingData, require
-from ngp.baselines.downstream import PredictorEstimator
+from ngp.baselines.base import Baseline, PredictorEstimator, TrainingData, require
 from ngp.data.problem import code_targets, detect_task
 
 __all__ = ["BART", "BARTEstimator"]
 
 SMALLEST_LEAF = 5  # samples; stochtree's own default
-CUT_POINTS = 100  # tried per column; stochtree's own default
 
 
 class BART(Baseline):
     """Rate each column by how often the trees of a Bayesian additive model split on it.
 
-    The trees are grown by XBART's algorithm (He and Hahn 2021), as its authors' package stochtree has it: in each
-    sweep all trees are grown anew from their roots. Splits are counted in the sweeps after the burn-in. Each output
-    has trees of its own, and their counts are summed as they are. Classes are modelled by a probit link; with more
-    than two, each has trees that tell it from all others.
+    The trees are grown by XBART (He and Hahn 2021), in its authors' package stochtree: in each sweep all trees are
+    grown again from their roots. Splits are counted in the sweeps after the burn-in. Each output has its own trees, and
+    their counts are summed. Classes are modelled with a probit link, more than two one against the rest.
 
     Parameters
     ----------
     n_trees : int, default=50
         Trees per sweep and output.
     n_sweeps : int, default=40
-        Sweeps, those of the burn-in among them.
+        Sweeps, including those of the burn-in.
     n_burn_in : int, default=15
-        The first so many sweeps, which don't count. The paper used 15 of 20.
+        Number of first sweeps that don't count. The paper used 15 of 20.
     n_features_to_select : int, float or None, default=None
-        The best so many features, or the best share of them; None leaves the choice to `threshold`.
+        Number or share of the features to select; None selects by `threshold`.
     threshold : float, default=0.01
-        Features whose importance, normalised to sum one, is above this are selected: the rule of the paper.
+        Features with a larger importance are selected: the rule of the paper.
     task : {"auto", "regression", "classification"}, default="auto"
-        What y is.
+        Kind of targets.
     n_jobs : int or None, default=None
-        Outputs (or classes) that are modelled in parallel.
+        Number of outputs (or classes) that are modelled in parallel.
     random_state : int, RandomState or None, default=None
         Seed of the trees.
 
     Attributes
     ----------
     importances_ : float array of shape (`n_features_in_`,)
-        They sum to one.
+        Importances, which sum to one.
     support_ : bool array of shape (`n_features_in_`,)
-        The selected features.
+        Mask of the selected features.
 
     Examples
     --------
@@ -87,12 +84,10 @@ class BART(Baseline):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
+        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
         self.n_trees = n_trees
         self.n_sweeps = n_sweeps
         self.n_burn_in = n_burn_in
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.task = task
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -146,17 +141,13 @@ class BARTEstimator(PredictorEstimator):
         X, y = validate_data(self, X, y, multi_output=True, dtype=np.float64)
         _check_settings(self.n_sweeps, self.n_burn_in, len(X))
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        self.task_ = detect_task(y) if self.task == "auto" else self.task
-        targets, classes = code_targets(y, self.task_)
-        self.__dict__.pop("classes_", None)
-        if classes is not None:
-            self.classes_ = classes
-        self._single_output = y.ndim == 1
+        targets, classes = code_targets(y, detect_task(y) if self.task == "auto" else self.task)
+        self._remember_targets(y, classes)
         self._means = targets.mean(axis=0)
         self._models = [
             _sampled_model(X, output, classes is not None, self.n_trees, self.n_sweeps, seed)
-            if np.ptp(output) > 0
-            else None  # stochtree divides by the spread
+            if np.ptp(output) > 0  # stochtree divides by the spread
+            else None
             for output in targets.T
         ]
         return self
@@ -218,13 +209,13 @@ def _sampled_model(X: FloatArray, output: FloatArray, binary: bool, n_trees: int
 
 
 def _cut_points(X: FloatArray) -> int:
-    """Largest number of cut points per column.
+    """Number of cut points per column: stochtree's default, or all samples if values repeat.
 
-    stochtree takes every so-many-th sample for a cut point. Where values repeat, most of these fall on the same
-    value, and hardly any split is found, unless each sample may be one.
+    stochtree takes evenly spaced samples as cut points. If values repeat, most of these coincide, and hardly any
+    split is found.
     """
     ordered = np.sort(X, axis=0)
-    return max(CUT_POINTS, len(X)) if (ordered[1:] == ordered[:-1]).any() else CUT_POINTS
+    return max(100, len(X)) if (ordered[1:] == ordered[:-1]).any() else 100
 
 
 def _restored_model(text: str) -> Any:

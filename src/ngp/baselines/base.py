@@ -1,4 +1,4 @@
-"""What all competing methods share: checks, the rule for choosing, the scikit-learn face."""
+"""The base class of all competing methods, and their predictors as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -11,26 +11,37 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names, validate_data
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, column_or_1d, validate_data
+from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.encoding import ColumnEncoder, TableSelector, briefly_refused_gaps
-from ngp.data.losses import labels
-from ngp.data.problem import code_targets, detect_task
+from ngp.data.groups import make_groups
+from ngp.data.losses import labels, probabilities
+from ngp.data.problem import Problem, code_targets, detect_task, make_problem
 from ngp.data.sources import refuse_sources
+from ngp.predictors.base import Predictor
+from ngp.predictors.committee import bind_predictor, resolve_predictor
 
-__all__ = ["Baseline", "SelfChoosing", "TrainingData", "best_features", "normalised", "require"]
-
-# A column whose values differ by less than this share of their size is constant, as in `ngp.data.problem`.
-ROUNDING = 1e-10
+__all__ = [
+    "Baseline",
+    "PredictorEstimator",
+    "TrainingData",
+    "best_features",
+    "column_problem",
+    "normalised",
+    "require",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What a method learns from."""
+    """Checked data without constant columns, as all methods take them."""
 
     X: FloatArray  # the columns that vary, categories as one column of 0 and 1 each
     targets: FloatArray  # numbers; 0 and 1 for two classes, one column per class for more
@@ -45,6 +56,13 @@ class TrainingData:
         if self.classes is not None:
             return labels(self.targets, self.classes)
         return self.targets[:, 0] if self.targets.shape[1] == 1 else self.targets
+
+    @property
+    def outputs(self) -> list[AnyArray]:
+        """The labels, or each output that varies, standardised."""
+        if self.classes is not None:
+            return [self.y]
+        return [each / each.std() for each in self.scaled_targets.T if each.any()]
 
     @property
     def standardised(self) -> FloatArray:
@@ -65,7 +83,7 @@ class TrainingData:
 
 
 def require(package: str, what: str) -> None:
-    """Say how to install a package if something needs it and it isn't there."""
+    """Raise an error that says how to install a package, unless it is installed."""
     if find_spec(package) is None:
         raise ImportError(f"{what} needs {package}: install it with pip install 'neural-greedy-pursuit[baselines]'.")
 
@@ -79,8 +97,14 @@ def normalised(importances: npt.ArrayLike) -> FloatArray:
     return values / total if total > 0 else values
 
 
+def column_problem(X: AnyArray, y: AnyArray, predictor: Predictor, *, task: str, cv: Any, seed: int) -> Problem:
+    """The problem in which every column is a candidate."""
+    groups, loss = make_groups(None, X.shape[1]), predictor.classification_loss
+    return make_problem(X, y, groups=groups, task=task, cv=cv, classification_loss=loss, random_state=seed)
+
+
 def best_features(importances: FloatArray, number: int) -> BoolArray:
-    """Mask of the largest importances; of equal ones the first count, and zeros never."""
+    """Mask of the largest importances, without zeros; the first of equal ones are preferred."""
     mask = np.zeros(len(importances), dtype=bool)
     mask[np.argsort(-importances, kind="stable")[:number]] = True
     mask &= importances > 0
@@ -88,7 +112,7 @@ def best_features(importances: FloatArray, number: int) -> BoolArray:
 
 
 class Baseline(TableSelector):
-    """Base of all competing methods: a subclass says how important each column is."""
+    """Base class of the competing methods: a subclass computes the importance of each column."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_features_to_select": [
@@ -100,17 +124,28 @@ class Baseline(TableSelector):
         "task": [StrOptions({"auto", "regression", "classification"})],
     }
 
-    n_features_to_select: int | float | None
-    threshold: Any  # a number, or None where the method is `SelfChoosing`
-    task: str
+    def __init__(
+        self,
+        *,
+        n_features_to_select: int | float | None = None,
+        threshold: float | None = 0.01,
+        task: str = "auto",
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.threshold = threshold
+        self.task = task
 
     @abstractmethod
     def _column_importances(self, data: TrainingData) -> FloatArray:
         """Importance of each column of ``data.X``, none negative, on any scale."""
 
     def own_estimator(self) -> Any:
-        """Make an estimator of the method's own kind, to be trained on the columns that `fit` has selected."""
+        """Make the method's own predictor, to be trained on the selected columns; None if it has none."""
         return None
+
+    def _own_choice(self) -> BoolArray:
+        """Mask of the features that the method selects by a rule of its own, if ``threshold=None`` is allowed."""
+        raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
@@ -137,6 +172,8 @@ class Baseline(TableSelector):
     def _choose(self, number: int | None) -> BoolArray:
         if number is not None:
             return best_features(self.importances_, number)
+        if self.threshold is None:
+            return self._own_choice()
         mask: BoolArray = self.importances_ > self.threshold
         return mask
 
@@ -176,9 +213,9 @@ class Baseline(TableSelector):
         return TrainingData(values[:, varies], coded, classes, origin[varies], self.n_features_in_, seed)
 
     def _varying_columns(self, X: FloatArray, origin: IntArray, names: list[str] | None) -> BoolArray:
-        """Mask of the columns that vary; say which features have none."""
+        """Mask of the columns that vary by more than rounding; warns of constant features."""
         high, low = X.max(axis=0), X.min(axis=0)
-        varies: BoolArray = high - low > ROUNDING * np.maximum(np.abs(high), np.abs(low))
+        varies: BoolArray = high - low > 1e-10 * np.maximum(np.abs(high), np.abs(low))
         if not varies.any():
             raise ValueError("X has only constant columns: there is nothing to select from.")
         constant = np.setdiff1d(origin, origin[varies])
@@ -192,19 +229,70 @@ class Baseline(TableSelector):
         return varies
 
 
-class SelfChoosing(Baseline):
-    """Base of the methods with a rule of their own for choosing, which ``threshold=None`` asks for."""
+class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
+    """A predictor of `ngp.predictors`, trained on all columns of X."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Baseline._parameter_constraints,
-        "threshold": [*Baseline._parameter_constraints["threshold"], None],
-    }
+    def __init__(
+        self,
+        predictor: Any = "ssfn",
+        *,
+        task: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.predictor = predictor
+        self.task = task
+        self.random_state = random_state
 
-    @abstractmethod
-    def _own_choice(self) -> BoolArray:
-        """Mask of the features that the method itself selects."""
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on all columns."""
+        X, y = validate_data(self, X, y, multi_output=True, ensure_min_samples=2)
+        if self.task == "classification" and y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        predictor = resolve_predictor(self.predictor)
+        # By these folds a predictor finds its own size.
+        problem = column_problem(X, y, predictor, task=self.task, cv=min(5, len(X)), seed=seed)
+        scorer = bind_predictor(predictor, problem, random_state=seed, n_jobs=None, device="auto")
+        with threadpool_limits(1, user_api="blas"):
+            self.predictor_ = scorer.at(1).fit(np.arange(X.shape[1]))
+        self._remember_targets(y, problem.classes)
+        return self
 
-    def _choose(self, number: int | None) -> BoolArray:
-        if number is None and self.threshold is None:
-            return self._own_choice()
-        return super()._choose(number)
+    def _remember_targets(self, y: AnyArray, classes: AnyArray | None) -> None:
+        self.task_ = "regression" if classes is None else "classification"
+        self.__dict__.pop("classes_", None)
+        if classes is not None:
+            self.classes_ = classes
+        self._single_output = y.ndim == 1
+
+    def _predict_coded(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        coded: FloatArray = self.predictor_.predict(validate_data(self, X, reset=False))
+        return coded
+
+    def predict(self, X: Any) -> AnyArray:
+        """Predict values or classes."""
+        coded = self._predict_coded(X)
+        if self.task_ == "regression":
+            return coded[:, 0] if self._single_output else coded
+        return labels(coded, self.classes_)
+
+    @available_if(lambda self: self.task_ == "classification")
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities, of shape (n_samples, n_classes)."""
+        return probabilities(self._predict_coded(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy of the predicted classes, or R² of the predicted values."""
+        return float((accuracy_score if self.task_ == "classification" else r2_score)(y, self.predict(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        task = getattr(self, "task_", self.task)
+        tags.target_tags.multi_output = task != "classification"
+        if task == "classification":
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        elif task == "regression":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags

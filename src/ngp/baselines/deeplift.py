@@ -13,10 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.baselines.base import Baseline, TrainingData
-from ngp.baselines.downstream import PredictorEstimator
-from ngp.data.groups import make_groups
-from ngp.data.problem import make_problem
+from ngp.baselines.base import Baseline, PredictorEstimator, TrainingData, column_problem
 from ngp.kernels.devices import require_torch
 from ngp.predictors.networks import CNN, MLP, NetworkPredictor, one_torch_thread
 
@@ -26,37 +23,34 @@ __all__ = ["DeepLIFT"]
 class DeepLIFT(Baseline):
     """Rate each column by its DeepLIFT contributions to the outputs of a network that is trained on all columns.
 
-    Random samples are explained: their contributions (see `ngp.kernels.deeplift`) are measured from other random
-    samples and averaged over those, which approximates Shapley values, as in shap's ``DeepExplainer``. The importance
-    of a column is the absolute value of that, summed over the explained samples and the outputs. Outputs are values,
-    or the scores of the classes before any softmax; where a predictor has several networks, their contributions are
-    averaged too.
+    Random samples are explained by comparison with other random samples; the average approximates Shapley values, as in
+    shap's ``DeepExplainer``. The importance of a column is the absolute contribution, summed over the explained samples
+    and the outputs (class scores before the softmax). The networks of a predictor that has several are averaged.
 
     Parameters
     ----------
     predictor : {"mlp", "cnn"}, `ngp.predictors.MLP` or `ngp.predictors.CNN`, default="mlp"
-        The network and its training. It is trained once, for `refit_epochs` of the predictor, or for its `epochs`
-        where that is ``"auto"``: the paper trains for a fixed number too, and to search for the best one would take
-        much longer. For a CNN, features are the pixels of images; constant ones are zero for it.
+        The network and its training. It is trained once, for its `refit_epochs`, or for its `epochs` if that is
+        ``"auto"``: the paper trains for a fixed number too. For a CNN, features are the pixels of images.
     n_background : int, default=100
-        Number of samples that the explained ones are compared with; all where X has fewer.
+        Number of samples that the explained ones are compared with; all if X has fewer.
     n_explained : int, default=100
-        Number of samples that are explained; all where X has fewer.
+        Number of samples that are explained; all if X has fewer.
     n_features_to_select : int, float or None, default=None
-        The best so many features, or the best share of them; None leaves the choice to `threshold`.
+        Number or share of the features to select; None selects by `threshold`.
     threshold : float, default=0.01
-        Features whose importance, normalised to sum one, is above this are selected: the rule of the paper.
+        Features with a larger importance are selected: the rule of the paper.
     task : {"auto", "regression", "classification"}, default="auto"
-        What y is.
+        Kind of targets.
     random_state : int, RandomState or None, default=None
         Seed of the training and of the samples.
 
     Attributes
     ----------
     importances_ : float array of shape (`n_features_in_`,)
-        They sum to one.
+        Importances, which sum to one.
     support_ : bool array of shape (`n_features_in_`,)
-        The selected features.
+        Mask of the selected features.
 
     Examples
     --------
@@ -85,12 +79,10 @@ class DeepLIFT(Baseline):
         task: str = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
+        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
         self.predictor = predictor
         self.n_background = n_background
         self.n_explained = n_explained
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.task = task
         self.random_state = random_state
 
     def own_estimator(self) -> Any:
@@ -143,15 +135,8 @@ class DeepLIFT(Baseline):
     def _train(self, network: MLP | CNN, X: FloatArray, columns: IntArray, data: TrainingData) -> NetworkPredictor:
         from ngp.kernels.deeplift import explainable_layers
 
-        problem = make_problem(
-            X,
-            data.scaled_targets if data.classes is None else data.y,
-            groups=make_groups(None, X.shape[1]),
-            task=self.task_,
-            cv=2,  # of no effect, since nothing is chosen
-            classification_loss=network.classification_loss,
-            random_state=data.seed,
-        )
+        y = data.scaled_targets if data.classes is None else data.y
+        problem = column_problem(X, y, network, task=self.task_, cv=2, seed=data.seed)  # the folds aren't used
         scorer = network.bind(problem, random_state=data.seed)
         explainable_layers(scorer.module(len(columns), len(columns), 0))  # complains before the training
         return scorer.fit(columns)

@@ -1,40 +1,35 @@
-"""What the methods share that begin with all features and take the least useful away, step by step."""
+"""Methods that begin with all features and remove the least useful step by step: drop-one-out and ROAR.
+
+Ye and Sun, "Variable Selection via Penalized Neural Network: a Drop-Out-One Loss Approach" (ICML 2018); Hooker et al.,
+"A Benchmark for Interpretability Methods in Deep Neural Networks" (2019).
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, check_X_y
 from threadpoolctl import threadpool_limits
 
-from ngp._types import BoolArray, FloatArray, IntArray
-from ngp.baselines.base import SelfChoosing, TrainingData
-from ngp.baselines.downstream import PredictorEstimator
-from ngp.data.groups import make_groups
-from ngp.data.problem import Problem, make_problem
+from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
+from ngp.baselines.base import Baseline, PredictorEstimator, TrainingData, column_problem
+from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
+from ngp.data.folds import make_rounds
+from ngp.data.problem import Problem
 from ngp.greedy.path import standard_error
-from ngp.predictors.base import ColumnSets, Predictor
-from ngp.predictors.committee import PREDICTORS, resolve_predictor
+from ngp.predictors.base import ColumnSets, FittedPredictor
+from ngp.predictors.committee import PREDICTORS, bind_predictor, resolve_predictor
 
-__all__ = ["Elimination", "EliminationStep", "Judgement"]
-
-# So many larger sets are looked at before a set is taken for large enough: two features may only help together.
-PATIENCE = 3
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What a set of features is worth, and each of them in it."""
-
-    parts: FloatArray  # validation loss of the set in each part of the validation
-    without: FloatArray  # validation loss without the feature
+__all__ = ["ROAR", "DropOneOut", "EliminationStep", "RoarCurve", "roar_curve"]
 
 
 @dataclass(frozen=True)
@@ -42,22 +37,23 @@ class EliminationStep:
     """One step of an elimination."""
 
     features: IntArray  # the features that are in
-    loss: float  # validation loss with these, and its standard error
-    standard_error: float  # validation loss with these, and its standard error
-    removed: IntArray  # which of them leave in this step, the least useful first
-    rises: FloatArray  # by how much the loss rises without each of those, alone
+    loss: float  # validation loss with these
+    standard_error: float  # of that loss
+    removed: IntArray  # features that leave in this step, the least useful first
+    rises: FloatArray  # rise of the loss without each of those, alone
     seconds: float  # duration of the step
 
 
-class Elimination(SelfChoosing):
-    """Base of the methods that eliminate: a subclass says what each feature is worth among those that are left.
+# Features that are left -> validation loss of each part with all of them; mean validation loss without each of them.
+Judge = Callable[[IntArray], tuple[FloatArray, FloatArray]]
 
-    The importance of a feature is the rise of the loss when it left, but never less than that of a feature that left
-    earlier; the last one's is the rise to the loss of the constant prediction.
-    """
+
+class Elimination(Baseline):
+    """Base of the methods that eliminate: a subclass judges each feature among those that are left."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SelfChoosing._parameter_constraints,
+        **Baseline._parameter_constraints,
+        "threshold": [*Baseline._parameter_constraints["threshold"], None],
         "predictor": [
             StrOptions(set(PREDICTORS)),
             HasMethods("bind"),
@@ -84,18 +80,16 @@ class Elimination(SelfChoosing):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
+        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
         self.predictor = predictor
         self.step = step
         self.cv = cv
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.task = task
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     @abstractmethod
-    def _judges(self, data: TrainingData, problem: Problem, predictor: Predictor, features: ColumnSets) -> Any:
-        """Make a callable that judges a set of features, given as their numbers in ``features``."""
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
+        """Make the function that judges a set of features, given as their numbers in ``features``."""
 
     def own_estimator(self) -> Any:
         """Make the predictor that judges the features."""
@@ -106,40 +100,39 @@ class Elimination(SelfChoosing):
         predictor = resolve_predictor(self.predictor)
         if predictor.scoring is not None:
             raise ValueError(f"predictor={predictor.name} with scoring can't judge features here: leave scoring out.")
-        problem = make_problem(
-            data.X,
-            data.y,
-            groups=make_groups(None, data.X.shape[1]),
-            task=self.task_,
-            cv=self.cv,
-            classification_loss=predictor.classification_loss,
-            random_state=data.seed,
-        )
+        problem = column_problem(data.X, data.y, predictor, task=self.task_, cv=self.cv, seed=data.seed)
+
+        def bind(problem: Problem) -> Any:
+            return bind_predictor(predictor, problem, random_state=data.seed, n_jobs=self.n_jobs, device="auto").at(1)
+
         numbers = np.unique(data.origin)
         features = ColumnSets.of([np.flatnonzero(data.origin == number) for number in numbers])
         # The small matrix products gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"):
-            judge = self._judges(data, problem, predictor, features)
-            steps = tuple(self._eliminate(problem, judge, len(numbers)))
-        self._store(steps, numbers, data.n_features)
-        rises = np.maximum.accumulate(np.concatenate([step.rises for step in steps]).clip(min=0))
+            steps = list(self._eliminate(problem, self._judge(bind, problem, features, data.seed), len(numbers)))
+        removed = np.concatenate([step.removed for step in steps])
         by_feature = np.zeros(len(numbers))
-        by_feature[np.concatenate([step.removed for step in steps])] = rises
+        by_feature[removed] = np.maximum.accumulate(np.concatenate([step.rises for step in steps]).clip(min=0))
+        self.ranking_ = np.full(data.n_features, len(numbers) + 1)
+        self.ranking_[numbers[removed]] = np.arange(len(numbers), 0, -1)
+        self.path_ = tuple(
+            replace(step, features=numbers[step.features], removed=numbers[step.removed]) for step in steps
+        )
         # Columns of a category share their feature's importance.
         return np.repeat(by_feature / features.sizes, features.sizes)
 
-    def _eliminate(self, problem: Problem, judge: Any, n_features: int) -> Iterator[EliminationStep]:
-        """Take features away until none is left."""
+    def _eliminate(self, problem: Problem, judge: Judge, n_features: int) -> Iterator[EliminationStep]:
+        """Remove features until none is left."""
         left, weights = np.arange(n_features), problem.part_weights
         constant = float(problem.constant_losses() @ weights)
         while len(left):
             begin = perf_counter()
-            judgement: Judgement = judge(left)
-            loss = float(judgement.parts @ weights)
-            without = judgement.without if len(left) > 1 else np.array([constant])
-            # What diverges is as bad as can be: such a feature stays. Of equals the last one goes.
+            parts, without = judge(left)
+            loss = float(parts @ weights)
+            without = without if len(left) > 1 else np.array([constant])
+            # A loss that diverges is as bad as can be: such a feature stays. Of equals the last one goes.
             order = np.lexsort([-left, np.nan_to_num(without, nan=np.inf)])[: self._n_removed(len(left))]
-            error = standard_error(judgement.parts, weights) if np.count_nonzero(weights) > 1 else 0.0
+            error = standard_error(parts, weights) if np.count_nonzero(weights) > 1 else 0.0
             rises = np.nan_to_num(without[order] - loss, nan=0.0, posinf=0.0)
             yield EliminationStep(left, loss, error, left[order], rises, perf_counter() - begin)
             left = np.delete(left, order)
@@ -149,27 +142,15 @@ class Elimination(SelfChoosing):
             return min(int(self.step), max(1, n_left - 1))
         return max(1, int(self.step * n_left))
 
-    def _store(self, steps: tuple[EliminationStep, ...], numbers: IntArray, n_features: int) -> None:
-        """Keep the path in the numbers of all features, and what the validation loss says about where to stop."""
-        self.path_ = tuple(
-            EliminationStep(
-                numbers[step.features], step.loss, step.standard_error, numbers[step.removed], step.rises, step.seconds
-            )
-            for step in steps
-        )
-        order = np.concatenate([step.removed for step in self.path_])
-        self.ranking_ = np.full(n_features, len(order) + 1)
-        self.ranking_[order] = np.arange(len(order), 0, -1)
-
     def _own_choice(self) -> BoolArray:
-        """Go back from the last feature, as long as one of the next sets has a clearly lower loss.
+        """Go back from the last feature, as long as one of the next three sets has a clearly lower loss.
 
-        Large sets have no say: their losses are optimistic, since they were chosen from many by the same rows.
+        Much larger sets don't count: their losses are optimistic, since they were chosen from many by the same rows.
         """
         losses = np.nan_to_num([step.loss for step in self.path_], nan=np.inf)[::-1]
         errors = np.array([step.standard_error for step in self.path_])[::-1]
         chosen = 0
-        while any(losses[chosen + 1 : chosen + 1 + PATIENCE] < losses[chosen] - errors[chosen]):
+        while any(losses[chosen + 1 : chosen + 4] < losses[chosen] - errors[chosen]):
             chosen += 1
         return self._last_ones(len(self.path_[-1 - chosen].features))
 
@@ -179,3 +160,291 @@ class Elimination(SelfChoosing):
     def _last_ones(self, number: int) -> BoolArray:
         mask: BoolArray = self.ranking_ <= number
         return mask
+
+
+class DropOneOut(Elimination):
+    """Begin with all features, and drop the one without which a retrained predictor loses least, again and again.
+
+    After Ye and Sun (2018). The utility of a feature is the rise of the validation loss when it is dropped and the
+    predictor is trained again. Features are eliminated until none is left; then the validation loss decides: the
+    smallest set is selected that none of the next three larger sets beats by more than one standard error.
+
+    Parameters
+    ----------
+    predictor : object, default="kernel"
+        The predictor that is retrained, as in `ngp.NeuralGreedyPursuit`. With kernel ridge regression, the losses
+        without each feature follow quickly from the kernel with all of them.
+    step : int or float, default=1
+        Number of features that leave in a step, or their share of those that are left (at least one).
+    cv : int, float, "loo", splitter or splits, default=5
+        Validation of sets of features, as in `ngp.NeuralGreedyPursuit`.
+    n_features_to_select : int, float or None, default=None
+        Number or share of the features to select, those that leave last; None selects by `threshold`.
+    threshold : float or None, default=None
+        Features with a larger importance are selected; None lets the validation loss decide.
+    task : {"auto", "regression", "classification"}, default="auto"
+        Kind of targets.
+    n_jobs : int or None, default=None
+        Parallel tasks. The result doesn't depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of folds and of the predictor.
+
+    Attributes
+    ----------
+    importances_ : float array of shape (`n_features_in_`,)
+        Rise of the loss when the feature left, at least that of features that left earlier; they sum to one.
+    support_ : bool array of shape (`n_features_in_`,)
+        Mask of the selected features.
+    ranking_ : int array of shape (`n_features_in_`,)
+        1 for the feature that left last, and so on; constant features share the last rank.
+    path_ : tuple of EliminationStep
+        All steps, from all features to the last one.
+
+    Examples
+    --------
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> DropOneOut(random_state=0).fit(X, y).get_support(indices=True), truth
+    (array([0, 1]), array([0, 1]))
+    """
+
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
+        scorer = bind(problem)
+
+        def judge(left: IntArray) -> tuple[FloatArray, FloatArray]:
+            sets = [features[int(feature)] for feature in left]
+            candidates = ColumnSets.of(sets if len(sets) > 1 else []).with_empty()
+            losses = scorer.drop_losses(np.concatenate(sets), candidates)
+            return losses.parts[-1], losses.means[:-1]
+
+        return judge
+
+
+class ROAR(Elimination):
+    """Begin with all features, train, remove the share that the predictor misses least, and retrain.
+
+    The usefulness of a feature is the rise of the loss on held-out rows when its values are replaced by their mean,
+    without retraining; then the least useful features leave and the predictor is trained again. That is one training a
+    step and fold, where `ngp.baselines.DropOneOut` needs one for each feature, but a feature that others could replace
+    looks more useful than it is. The features are eliminated until none is left.
+
+    Parameters
+    ----------
+    predictor : object, default="kernel"
+        The predictor that is trained, as in `ngp.NeuralGreedyPursuit`.
+    step : int or float, default=0.1
+        Number of features that leave in a step, or their share of those that are left (at least one).
+    cv : int, float, "loo", splitter or splits, default=5
+        Validation of sets of features, as in `ngp.NeuralGreedyPursuit`.
+    n_features_to_select : int, float or None, default=None
+        Number or share of the features to select, those that leave last; None selects by `threshold`.
+    threshold : float or None, default=0.01
+        Features with a larger importance are selected: the rule of the paper. None lets the validation loss decide,
+        as in `ngp.baselines.DropOneOut`.
+    task : {"auto", "regression", "classification"}, default="auto"
+        Kind of targets.
+    n_jobs : int or None, default=None
+        Parallel tasks. The result doesn't depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of folds and of the predictor.
+
+    Attributes
+    ----------
+    importances_ : float array of shape (`n_features_in_`,)
+        Rise of the loss when the feature left, at least that of features that left earlier; they sum to one.
+    support_ : bool array of shape (`n_features_in_`,)
+        Mask of the selected features.
+    ranking_ : int array of shape (`n_features_in_`,)
+        1 for the feature that left last, and so on; constant features share the last rank.
+    path_ : tuple of EliminationStep
+        All steps, from all features to the last one.
+
+    Examples
+    --------
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> ROAR(random_state=0).fit(X, y).get_support(indices=True), truth
+    (array([0, 1]), array([0, 1]))
+    """
+
+    def __init__(
+        self,
+        *,
+        predictor: Any = "kernel",
+        step: int | float = 0.1,
+        cv: Any = 5,
+        n_features_to_select: int | float | None = None,
+        threshold: float | None = 0.01,
+        task: str = "auto",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            predictor=predictor,
+            step=step,
+            cv=cv,
+            n_features_to_select=n_features_to_select,
+            threshold=threshold,
+            task=task,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
+        splits = [(part.training(f), part.validation(f)) for part in problem.rounds for f in range(part.n_folds)]
+        scorers = [bind(_only_rows(problem, train, seed)) for train, _ in splits]
+
+        def judge(left: IntArray) -> tuple[FloatArray, FloatArray]:
+            sets = [features[int(feature)] for feature in left]
+            columns, X = np.concatenate(sets), problem.array
+            predictions = [
+                _with_means(scorer.fit(columns), X[test], X[train].mean(axis=0), [*sets, columns[:0]])
+                for scorer, (train, test) in zip(scorers, splits, strict=True)
+            ]
+            losses = _part_losses(problem, predictions)
+            return losses[-1], losses[:-1] @ problem.part_weights
+
+        return judge
+
+
+def _only_rows(problem: Problem, rows: IntArray, seed: int) -> Problem:
+    """The problem of some rows alone, with folds of their own."""
+    X, targets, classes = problem.array[rows], problem.targets[rows], problem.classes is not None
+    y = problem.y[rows] if classes else targets
+    rounds = make_rounds(min(5, len(rows)), X, y, classification=classes, random_state=seed)
+    return replace(problem, X=X, targets=targets, weights=problem.weights[rows], rounds=rounds, n_fit=len(rows))
+
+
+def _with_means(predictor: FittedPredictor, X: AnyArray, means: FloatArray, sets: Sequence[IntArray]) -> FloatArray:
+    """Predictions (n_sets, n_rows, n_outputs) with the columns of each set replaced by their means."""
+    length = max(1, 2**22 // X.size)  # sets predicted together
+    pieces = []
+    for start in range(0, len(sets), length):
+        piece = sets[start : start + length]
+        copies = np.repeat(X[None], len(piece), axis=0)
+        for copy, columns in zip(copies, piece, strict=True):
+            copy[:, columns] = means[columns]
+        pieces.append(predictor.predict(copies.reshape(-1, X.shape[1])).reshape(len(piece), len(X), -1))
+    return np.concatenate(pieces)
+
+
+def _part_losses(problem: Problem, predictions: Sequence[FloatArray]) -> FloatArray:
+    """Losses (n_sets, n_parts) from the predictions of each split's rows."""
+    remaining = iter(predictions)
+
+    def in_fold_order() -> Iterator[FloatArray]:
+        for part in problem.rounds:
+            values = np.zeros((len(predictions[0]), len(part.rows), problem.n_outputs))
+            for f in range(part.n_folds):
+                values[:, part.segments[f + 1] : part.segments[f + 2]] = next(remaining)
+            yield values
+
+    return problem.part_losses(in_fold_order())
+
+
+@dataclass(frozen=True)
+class RoarCurve:
+    """Rise of the validation loss as the features that a ranking puts first are removed.
+
+    Attributes
+    ----------
+    shares : float array
+        Shares of the features that are removed.
+    n_removed : int array
+        Numbers of the features that are removed.
+    losses : float array
+        Validation losses of predictors that are retrained on the rest.
+    standard_errors : float array
+        Standard errors of these losses; NaN if the validation has a single part.
+    """
+
+    shares: FloatArray
+    n_removed: IntArray
+    losses: FloatArray
+    standard_errors: FloatArray
+
+
+def roar_curve(
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    importances: npt.ArrayLike,
+    *,
+    shares: Sequence[float] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+    predictor: Any = "kernel",
+    cv: Any = 5,
+    task: str = "auto",
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> RoarCurve:
+    """Judge a ranking of features: remove those it puts first, retrain, and measure how much is lost.
+
+    The better the ranking, the steeper the curve (Hooker et al., 2019).
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Numbers; a data frame may have category columns too. Rows that the ranking was not made from are best.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Targets.
+    importances : array-like of shape (n_features,) or a fitted selector
+        Importances, or a selector with `importances_` or `feature_importances_`; of equals the first counts as more
+        important.
+    shares : sequence of float
+        Shares of the features to remove, from 0 to 1; with 1 the prediction is constant.
+    predictor : object, default="kernel"
+        The predictor that is retrained, as in `ngp.NeuralGreedyPursuit`.
+    cv : object, default=5
+        Validation of losses, as in `ngp.NeuralGreedyPursuit`.
+    task : {"auto", "regression", "classification"}, default="auto"
+        Kind of targets.
+    n_jobs : int or None, default=None
+        Parallel tasks.
+    random_state : int, RandomState or None, default=None
+        Seed of folds and of the predictor.
+
+    Returns
+    -------
+    RoarCurve
+        The validation loss for each share.
+
+    Examples
+    --------
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> curve = roar_curve(X, y, [5, 4, 0, 0, 0, 0, 0, 0, 0, 0], shares=(0, 0.1, 0.2), random_state=0)
+    >>> curve.n_removed, bool((np.diff(curve.losses) > 0).all())
+    (array([0, 1, 2]), True)
+    """
+    encoder = ColumnEncoder().fit(X)
+    encoded = encoder.transform(X)
+    with briefly_refused_gaps():
+        values, targets = check_X_y(encoded, y, multi_output=True, y_numeric=False, dtype=np.float64)
+    blocks = encoder.feature_groups_ or np.arange(values.shape[1])[:, None]
+    order = np.argsort(-_importances(importances, len(blocks)), kind="stable")
+    wanted = np.asarray(shares, dtype=np.float64)
+    if wanted.ndim != 1 or not len(wanted) or not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError(f"shares={shares!r} must be numbers from 0 to 1.")
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    model = resolve_predictor(predictor)
+    problem = column_problem(values, targets, model, task=task, cv=cv, seed=seed)
+    n_removed = np.round(wanted * len(order)).astype(np.intp)
+    scorer = bind_predictor(model, problem, random_state=seed, n_jobs=n_jobs, device="auto").at(1)
+    rest = [np.concatenate([np.zeros(0, np.intp), *(blocks[i] for i in sorted(order[n:]))]) for n in n_removed]
+    with threadpool_limits(1, user_api="blas"):
+        parts = scorer.add_losses(order[:0], ColumnSets.of([columns for columns in rest if len(columns)])).parts
+    constant = scorer.constant_losses(problem)
+    filled, weights = np.tile(constant.parts, (len(rest), 1)), constant.weights
+    filled[[len(columns) > 0 for columns in rest]] = parts
+    errors = np.array([standard_error(each, weights) if len(weights) > 1 else np.nan for each in filled])
+    return RoarCurve(wanted, n_removed, filled @ weights, errors)
+
+
+def _importances(given: Any, n_features: int) -> FloatArray:
+    for name in ("importances_", "feature_importances_"):
+        given = getattr(given, name, given)
+    values = np.asarray(given, dtype=np.float64)
+    if values.shape != (n_features,) or not np.isfinite(values).all():
+        raise ValueError(
+            f"importances of shape {values.shape} must be one finite number for each of the {n_features} features of X."
+        )
+    return values

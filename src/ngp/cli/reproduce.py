@@ -76,7 +76,7 @@ def _reproduce_one(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -
         TimeRemainingColumn,
     )
 
-    from ngp.datasets.locate import WrongData
+    from ngp.datasets.loaders import WrongData
     from ngp.paper import experiment as paper
 
     columns = (

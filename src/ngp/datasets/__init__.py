@@ -1,17 +1,28 @@
-"""The paper's artificial data, and loaders for real data."""
+"""The paper's artificial data, and loaders of real data.
+
+Loaders look for files in the folder named by the environment variable ``NGP_DATA``, then in the folder ``ngp`` of
+scikit-learn's data home. Data that are in neither are fetched from OpenML by scikit-learn, which keeps them.
+"""
 
 from ngp.datasets.generators import Dataset, make_artificial, make_gravitation, make_ohm, make_planck
-from ngp.datasets.images import load_coil20, load_fashion_mnist, load_mnist
-from ngp.datasets.tables import Table, load_airfoil, load_boston, load_isolet, load_mice, load_vowel
+from ngp.datasets.loaders import (
+    RealDataset,
+    load_airfoil,
+    load_boston,
+    load_coil20,
+    load_fashion_mnist,
+    load_mice,
+    load_mnist,
+    load_vowel,
+)
 
 __all__ = [
     "Dataset",
-    "Table",
+    "RealDataset",
     "load_airfoil",
     "load_boston",
     "load_coil20",
     "load_fashion_mnist",
-    "load_isolet",
     "load_mice",
     "load_mnist",
     "load_vowel",

@@ -15,7 +15,7 @@ __all__ = ["Dataset", "make_artificial", "make_gravitation", "make_ohm", "make_p
 
 
 class Dataset(NamedTuple):
-    """Data whose relevant features are known; unpacks as ``X, y, truth``.
+    """Data with known relevant features; unpacks as ``X, y, truth``.
 
     Attributes
     ----------

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from ngp.paper.curves import FIG_4, FIG_5
+from ngp.paper.digits import FIG_1, FIG_6, TABLE_2
 from ngp.paper.experiment import Experiment
-from ngp.paper.laws import FIG_4
 from ngp.paper.phase import FIG_3
-from ngp.paper.pixels import FIG_1, FIG_6, TABLE_2
-from ngp.paper.ranks import FIG_5
 from ngp.paper.regression import TABLE_1
 
 __all__ = ["EXPERIMENTS", "missing_packages"]

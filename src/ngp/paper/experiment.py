@@ -1,27 +1,39 @@
-"""What the paper's experiments have in common: a plan, trials, tables and a picture."""
+"""An experiment of the paper: trials of a plan, a table beside the published figures, and a picture.
+
+Trials run in parallel, and each is stored as soon as it is done, so that a stopped experiment can go on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import csv
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from io import BytesIO
+from io import BytesIO, StringIO
+from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import joblib
+import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ngp import __version__
-from ngp.io import write_whole
-from ngp.paper.tables import Table
-from ngp.paper.trials import Record, Trial, TrialStore, run_trials
+from ngp.io import markdown_table, write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Experiment", "Plan", "Protocol", "Size", "reproduce"]
+__all__ = ["Experiment", "Plan", "Protocol", "Record", "ResultTable", "Trial", "reproduce"]
 
 Protocol = Literal["published", "sound"]
 Size = Literal["full", "fast", "tiny"]
 T = TypeVar("T")
-DOTS_PER_INCH = 130
+# Parameters and results of a trial in one mapping of JSON values.
+Record = dict[str, Any]
 
 PROTOCOLS: Mapping[Protocol, str] = {
     "published": "As in the authors' code: features, and where to stop, are chosen on the test data.",
@@ -35,7 +47,7 @@ class Plan:
 
     protocol: Protocol = "published"
     size: Size = "full"  # as in the paper, a minute or two, or just enough to see that it works
-    runs: int = 10  # monte Carlo runs
+    runs: int = 10  # Monte Carlo runs
     seed: int = 0  # of the first run; the others have those that follow
 
     @property
@@ -49,18 +61,184 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """One run of an experiment."""
+
+    run: Callable[..., Record]  # a function of a module
+    parameters: Record  # JSON values; with the function and the version of the package they identify the trial
+    wide: bool = False  # whether the trial uses several cores by itself: then it is run alone
+
+    @property
+    def key(self) -> str:
+        """The text by which the trial is stored."""
+        name = f"{self.run.__module__}.{self.run.__qualname__}"
+        return json.dumps({"trial": name, "version": __version__, **self.parameters}, sort_keys=True)
+
+
+@dataclass
+class TrialStore:
+    """Results of trials in a file, a line each; trials with an incomplete line are run again."""
+
+    path: Path
+    results: dict[str, Record] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.path.exists():
+            self.results.update(self._read())
+
+    def _read(self) -> Iterator[tuple[str, Record]]:
+        for line in self.path.read_text().splitlines():
+            try:
+                stored = json.loads(line)
+                yield json.dumps(stored["trial"], sort_keys=True), stored["result"]
+            except (ValueError, KeyError, TypeError):
+                continue  # cut off while it was written
+
+    def add(self, trial: Trial, result: Record) -> None:
+        """Keep a result, and write it to the file."""
+        self.results[trial.key] = result
+        line = json.dumps({"trial": json.loads(trial.key), "result": result})
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab+") as file:
+            file.seek(0, os.SEEK_END)
+            if file.tell():  # a line that was cut off ends here
+                file.seek(-1, os.SEEK_END)
+                line = line if file.read(1) == b"\n" else f"\n{line}"
+            file.write(f"{line}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def run_trials(
+    trials: Sequence[Trial],
+    store: TrialStore,
+    *,
+    n_jobs: int = 1,
+    on_done: Callable[[Trial], None] | None = None,
+) -> list[Record]:
+    """Run the trials that are not in the store yet, and return the records of all trials in their order."""
+    waiting = {trial.key: trial for trial in trials if trial.key not in store.results}
+    for trial in trials:
+        if on_done and trial.key not in waiting:
+            on_done(trial)
+    for trial, result in _results(list(waiting.values()), n_jobs):
+        store.add(trial, result)
+        if on_done:
+            on_done(trial)
+    return [{**trial.parameters, **store.results[trial.key]} for trial in trials]
+
+
+def _results(trials: list[Trial], n_jobs: int) -> Iterator[tuple[Trial, Record]]:
+    """Results as they come: narrow trials side by side, then the wide ones, one after the other."""
+    narrow = [trial for trial in trials if not trial.wide]
+    if n_jobs == 1 or len(narrow) < 2:
+        yield from (_run(trial, n_jobs) for trial in narrow)
+    else:
+        with joblib.parallel_config("loky", n_jobs=n_jobs, inner_max_num_threads=1):
+            pool = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="all")
+            yield from pool(joblib.delayed(_run)(trial, 1) for trial in narrow)
+    yield from (_run(trial, n_jobs) for trial in trials if trial.wide)
+
+
+def _run(trial: Trial, n_jobs: int) -> tuple[Trial, Record]:
+    """Run with one BLAS thread, since their number can change the last digits."""
+    start = perf_counter()
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
+        warnings.simplefilter("ignore")  # constant pixels, empty selections, LASSO's iterations: the tables show them
+        result = trial.run(**trial.parameters, n_jobs=n_jobs)
+    return trial, {**result, "seconds": perf_counter() - start}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure over all runs, and what the paper says."""
+
+    mean: float  # NaN if there is no such figure
+    spread: float = nan  # standard deviation over the runs; NaN for a single one
+    published: float | None = None  # the paper's figure, if it has one
+
+
+def cell(values: Sequence[float | None], published: float | None = None) -> Cell:
+    """Mean and spread of some runs; runs without a figure don't count."""
+    known = [value for value in values if value is not None]
+    spread = float(np.std(known, ddof=1)) if len(known) > 1 else nan
+    return Cell(float(np.mean(known)) if known else nan, spread, published)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of figures."""
+
+    key: str  # its name in the CSV
+    label: str  # its name in the Markdown, with the unit
+    digits: int = 2  # behind the point
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """Rows with labels and figures."""
+
+    labels: Sequence[str]  # names of the labels, such as "data" and "method"
+    columns: Sequence[Column]  # the figures
+    rows: Sequence[tuple[Sequence[str], Mapping[str, Cell]]]  # labels, and cells by the key of their column
+    note: str = ""  # explanations, one paragraph or more
+
+    def to_markdown(self) -> str:
+        """One line a row: mean ± standard deviation over the runs (published figure)."""
+        header = [*self.labels, *(column.label for column in self.columns)]
+        body = [
+            [*labels, *(_text(cells.get(column.key), column.digits) for column in self.columns)]
+            for labels, cells in self.rows
+        ]
+        return markdown_table(header, body)
+
+    def to_csv(self, comment: str = "") -> str:
+        """Three columns a figure: mean, standard deviation over the runs, published; a comment above the header."""
+        text = StringIO()
+        if comment:
+            text.write(f"# {comment}\n")
+        writer = csv.writer(text, lineterminator="\n")
+        keys = [f"{column.key}{ending}" for column in self.columns for ending in ("", "_sd", "_published")]
+        writer.writerow([*self.labels, *keys])
+        for labels, cells in self.rows:
+            figures = [figure for column in self.columns for figure in _figures(cells.get(column.key))]
+            writer.writerow([*labels, *figures])
+        return text.getvalue()
+
+
+def _figures(found: Cell | None) -> list[str]:
+    """Mean, spread and published figure; empty if there is none."""
+    if found is None:
+        return ["", "", ""]
+    return [
+        "" if each is None or np.isnan(each) else f"{each:.6g}" for each in (found.mean, found.spread, found.published)
+    ]
+
+
+def _text(found: Cell | None, digits: int) -> str:
+    if found is None:
+        return ""
+    text = "–" if np.isnan(found.mean) else f"{found.mean:.{digits}f}"
+    if not np.isnan(found.spread):
+        text += f" ± {found.spread:.{digits}f}"
+    if found.published is not None:
+        text += f" ({found.published:.{digits}f})"
+    return text.replace("-", "−")
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A table or a figure of the paper."""
 
     name: str  # such as "table1"
     title: str  # what it shows
-    runs: Mapping[Size, int]  # monte Carlo runs, unless the user says how many
+    runs: Mapping[Size, int]  # Monte Carlo runs, unless the user says how many
     needs: Sequence[str]  # packages beside the package's own requirements
     trials: Callable[[Plan], list[Trial]]  # the trials of a plan
-    table: Callable[[Plan, list[Record]], Table]  # the table of a plan and the records of its trials
-    draw: Callable[[Figure, Plan, list[Record]], None] | None = None  # draws the figure: (figure, plan, records)
-    curve: Callable[[Plan, list[Record]], Table] | None = None  # A second, longer table, for the CSV alone
-    protocols: Mapping[Protocol, str] = field(default_factory=lambda: PROTOCOLS)  # what they mean here
+    table: Callable[[Plan, list[Record]], ResultTable]  # the table of a plan and the records of its trials
+    draw: Callable[[Figure, Plan, list[Record]], None] | None = None
+    curve: Callable[[Plan, list[Record]], ResultTable] | None = None  # a second, longer table, only as CSV
+    protocols: Mapping[Protocol, str] = field(default_factory=lambda: PROTOCOLS)  # their meaning here
 
     def plan(self, protocol: Protocol, size: Size = "full", runs: int | None = None, seed: int = 0) -> Plan:
         """A plan with this experiment's number of runs, unless another is given."""
@@ -116,5 +294,5 @@ def _picture(
     metadata = {"Description": origin} | ({"Date": None} if kind == "svg" else {})
     with matplotlib.rc_context({"font.size": 10, "axes.titlesize": 11, "svg.hashsalt": "ngp"}):
         draw(figure, plan, records)
-        figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=metadata)
+        figure.savefig(content, format=kind, dpi=130, metadata=metadata)
     return content.getvalue()

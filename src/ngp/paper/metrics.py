@@ -1,23 +1,14 @@
 """Measures of the paper: how right a selection is, and how large an error is.
 
-The definitions are those of Das, Javid, Gohain, Eldar, Chatterjee, "Neural Greedy Pursuit for Feature
-Selection". What scikit-learn has, the ordinary mean squared error and the accuracy, is here too, as it is there.
+The definitions are those of Das, Javid, Gohain, Eldar, Chatterjee, "Neural Greedy Pursuit for Feature Selection".
 """
 
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import accuracy_score, mean_squared_error
 
-__all__ = [
-    "accuracy_score",
-    "false_negative_rate",
-    "false_positive_rate",
-    "mean_squared_error",
-    "normalized_mean_error_db",
-    "paper_mse",
-]
+__all__ = ["false_negative_rate", "false_positive_rate", "normalized_mean_error_db", "paper_mse"]
 
 
 def false_positive_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
@@ -26,17 +17,12 @@ def false_positive_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
     Parameters
     ----------
     selected, truth : iterable of int, or mask of bool
-        The selected and the relevant features, each as column indices or as a mask over all columns.
-        Order and repetitions don't matter.
+        The selected and the relevant features, as column indices or as a mask over all columns.
 
     Returns
     -------
     float
         ``|selected - truth| / |selected|``, between 0 and 1; 0 if nothing is selected.
-
-    See Also
-    --------
-    false_negative_rate : Share of the relevant features that were missed.
 
     Examples
     --------
@@ -56,17 +42,12 @@ def false_negative_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
     Parameters
     ----------
     selected, truth : iterable of int, or mask of bool
-        The selected and the relevant features, each as column indices or as a mask over all columns.
-        Order and repetitions don't matter.
+        The selected and the relevant features, as column indices or as a mask over all columns.
 
     Returns
     -------
     float
         ``|truth - selected| / |truth|``, between 0 and 1; 0 if no feature is relevant.
-
-    See Also
-    --------
-    false_positive_rate : Share of the selected features that are not relevant.
 
     Examples
     --------
@@ -137,37 +118,24 @@ def paper_mse(y_true: ArrayLike, y_pred: ArrayLike) -> float:
 
 def _feature_sets(selected: Iterable[int], truth: Iterable[int]) -> tuple[set[int], set[int]]:
     """Both arguments as sets of column indices."""
-    sets, widths = [], []
+    sets = []
     for name, features in (("selected", selected), ("truth", truth)):
         array = features if isinstance(features, np.ndarray) else np.asarray(list(features))
-        if array.ndim != 1:
-            raise ValueError(f"{name} has {array.ndim} dimensions; give a flat list of indices or a mask.")
         if array.dtype == bool:
-            widths.append(array.size)
             array = np.flatnonzero(array)
-        elif array.size and not np.issubdtype(array.dtype, np.integer):
-            raise TypeError(f"{name} holds {array.dtype} values; give column indices or a boolean mask.")
-        if array.size and array.min() < 0:
-            raise ValueError(f"{name} holds the index {array.min()}; count columns from 0.")
+        elif array.ndim != 1 or (array.size and not (np.issubdtype(array.dtype, np.integer) and array.min() >= 0)):
+            raise ValueError(f"{name} is neither a list of column indices nor a boolean mask: give one of them.")
         sets.append({int(index) for index in array})
-    if len(widths) == 2 and widths[0] != widths[1]:
-        raise ValueError(
-            f"selected is a mask over {widths[0]} columns and truth one over {widths[1]}; "
-            "give masks over the same columns."
-        )
     return sets[0], sets[1]
 
 
 def _target_and_error(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Targets and prediction errors in double precision, checked."""
     target, prediction = np.asarray(y_true, np.float64), np.asarray(y_pred, np.float64)
-    if target.shape != prediction.shape:
+    if target.shape != prediction.shape or not target.size:
         raise ValueError(
-            f"y_true has shape {target.shape} and y_pred {prediction.shape}; give arrays of the same shape."
+            f"y_true has shape {target.shape} and y_pred {prediction.shape}: give arrays of the same shape, not empty."
         )
-    if target.ndim not in (1, 2) or target.size == 0:
-        raise ValueError(f"y_true has shape {target.shape}; give (n_samples,) or (n_samples, n_outputs), not empty.")
-    for name, array in (("y_true", target), ("y_pred", prediction)):
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name} contains NaN or infinity; remove those samples first.")
+    if not (np.isfinite(target).all() and np.isfinite(prediction).all()):
+        raise ValueError("y_true or y_pred contains NaN or infinity: remove those samples first.")
     return target, prediction - target

@@ -1,4 +1,4 @@
-"""Figure 3: how many samples it takes until all relevant features are found."""
+"""Figure 3: the number of samples from which all relevant features are found."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numpy as np
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
-from ngp.paper.experiment import Experiment, Plan, Protocol
-from ngp.paper.laws import LAWS
+from ngp.paper.curves import LAWS
+from ngp.paper.experiment import Cell, Column, Experiment, Plan, Protocol, Record, ResultTable, Trial, cell
 from ngp.paper.metrics import false_negative_rate
 from ngp.paper.published import CURVE_SIZES, FNSR_CURVES, PHASE_CHANGE
-from ngp.paper.tables import Cell, Column, Table, cell
-from ngp.paper.trials import Record, Trial
 from ngp.predictors import SSFN
 from ngp.report.style import COLOURS, MARKERS, clean
 
@@ -117,7 +115,7 @@ def _means(curve: Mapping[int, list[float]]) -> list[float]:
     return [float(np.mean(rates)) for rates in curve.values()]
 
 
-def _table(plan: Plan, records: list[Record]) -> Table:
+def _table(plan: Plan, records: list[Record]) -> ResultTable:
     widths = {record["data"]: record["n_features"] for record in records}
     rows = []
     for data, curve in _curves(records).items():
@@ -137,7 +135,7 @@ def _table(plan: Plan, records: list[Record]) -> Table:
         Column("fnsr_at_50", "FNSR at J = 50 (published)", 3),
         Column("runs", "runs", 0),
     ]
-    return Table(["data"], columns, rows, _note(plan, widths["artificial"]))
+    return ResultTable(["data"], columns, rows, _note(plan, widths["artificial"]))
 
 
 PROTOCOLS: Mapping[Protocol, str] = {
@@ -158,14 +156,14 @@ def _note(plan: Plan, n_features: int) -> str:
     return note + ("" if n_features == 500 else " The published artificial data have 500 features.")
 
 
-def _curve(plan: Plan, records: list[Record]) -> Table:
+def _curve(plan: Plan, records: list[Record]) -> ResultTable:
     published = {data: dict(zip(CURVE_SIZES, curve, strict=True)) for data, curve in FNSR_CURVES.items()}
     rows = [
         ([data, str(size)], {"fnsr": cell(rates, published[data].get(size))})
         for data, curve in _curves(records).items()
         for size, rates in curve.items()
     ]
-    return Table(["data", "samples"], [Column("fnsr", "FNSR", 4)], rows)
+    return ResultTable(["data", "samples"], [Column("fnsr", "FNSR", 4)], rows)
 
 
 def _draw(figure: Figure, plan: Plan, records: list[Record]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-    from ngp.baselines.roar import RoarCurve
+    from ngp.baselines import RoarCurve
 
 __all__ = ["plot_comparison", "plot_roar"]
 

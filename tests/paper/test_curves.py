@@ -3,15 +3,11 @@ import pytest
 
 from ngp import NeuralGreedyPursuit
 from ngp.greedy.stopping import MaxFeatures, RelativeImprovement
-from ngp.paper.experiment import reproduce
-from ngp.paper.laws import FIG_4, errors_of_law
+from ngp.paper.curves import ETAS, FIG_4, FIG_5, behaviour, errors_of_law, knee, nested_errors, pursue, size_by_rule
+from ngp.paper.experiment import TrialStore, reproduce, run_trials
 from ngp.paper.metrics import false_negative_rate, false_positive_rate
-from ngp.paper.paths import knee, nested_errors, pursue, size_by_rule
 from ngp.paper.published import ETA_RATES, RANK_NME
-from ngp.paper.ranks import ETAS, FIG_5, behaviour
-from ngp.paper.regression import artificial_split
-from ngp.paper.rules import PublishedRule
-from ngp.paper.trials import TrialStore, run_trials
+from ngp.paper.regression import PublishedRule, artificial_split
 from ngp.predictors import SSFN
 
 
@@ -34,7 +30,7 @@ def test_two_values_have_no_knee():
         knee([-5.0, -6.0])
 
 
-@pytest.mark.parametrize("eta", [0.0, 0.02, 0.06, 0.5])
+@pytest.mark.parametrize("eta", [0.02, 0.5])
 @pytest.mark.parametrize("protocol", ["published", "sound"])
 def test_a_rule_keeps_of_a_finished_pursuit_what_it_would_have_selected(protocol, eta):
     split = artificial_split(protocol, 5001, n_features=12, n_rows=100)
