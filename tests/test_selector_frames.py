@@ -224,9 +224,8 @@ def test_text_and_lazy_frames_of_polars_are_refused() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"fixed": ["city"]}, r"fixed names columns that X doesn't have, \['city'\]: use names or indices of X"),
+        ({"fixed": ["city"]}, "fixed has the unknown column 'city': use one of 'town', 'v'"),
         ({"groups": [["town", "city"]]}, r"groups\[0\] has the unknown column 'city': use one of 'town', 'v'"),
-        ({"groups": {"where": ["city"]}}, "has the unknown column 'city'"),
     ],
 )
 def test_unknown_names_are_refused(frame: Any, settings: dict[str, Any], message: str) -> None:

@@ -29,7 +29,7 @@ from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.encoding import TableSelector, briefly_refused_gaps, check_training_data, checked_cv
 from ngp.data.groups import column_numbers, make_groups
 from ngp.data.losses import LOSSES, labels, probabilities
-from ngp.data.problem import Problem, check_columns, make_problem
+from ngp.data.problem import Problem, make_problem, warn_of_constant_features
 from ngp.greedy.candidates import Search
 from ngp.greedy.checkpoint import Checkpoint, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
@@ -283,7 +283,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         file = None if self.checkpoint is None else FilePath(self.checkpoint)
         saved = Checkpoint.read(file) if file else None
         task = _prepare(self, X, y, sample_weight, cv_groups, saved.seed if saved else None)
-        check_columns(task.problem, task.fixed)
+        warn_of_constant_features(task.problem, task.fixed)
         self.__dict__.pop("stability_", None)  # of an earlier fit
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"), keep_workers():
@@ -313,7 +313,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     ) -> Estimate:
         """Predict how long `fit` would take, and how much memory; nothing is fitted.
 
-        A few candidates are scored, which takes about a second, or as long as scoring one candidate if that is more.
+        A few candidates are scored, which takes about a second, or as long as five candidates if that is more.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """
         begin = perf_counter()
         task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
-        check_columns(task.problem, task.fixed)
+        warn_of_constant_features(task.problem, task.fixed)
         with threadpool_limits(1, user_api="blas"), keep_workers():
             return estimate_pursuit(
                 task.search(), task.rule, task.fixed, task.n_fixed, self.floating, perf_counter() - begin
@@ -599,6 +599,8 @@ def _prepare(
         cv_groups=None if cv_groups is None else np.asarray(cv_groups),
         random_state=seed,
     )
+    if not problem.varies.any():
+        raise ValueError("X has only constant columns: there is nothing to select from.")
     return _Task(selector, problem, predictor, _stop_rule(selector, problem, fixed), fixed, seed)
 
 

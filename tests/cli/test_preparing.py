@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ngp.cli.cleaning import fill_gaps
-from ngp.cli.preparing import prepare
-from ngp.cli.reading import read_table
-from ngp.cli.saying import Refusal
+from ngp.cli.files import read_table
+from ngp.cli.messages import Refusal
+from ngp.cli.preparing import fill_gaps, prepare
 
 Call = Callable[..., Any]
 

@@ -29,10 +29,10 @@ def fitted(shower: Progress, n_features: int | None = 2, **settings: Any) -> Neu
     selector = NeuralGreedyPursuit(
         SSFN(n_units=10, n_draws=1, refit_units=10),
         n_features_to_select=n_features,
-        callback=shower,
         random_state=0,
         **settings,
     )
+    selector.set_callbacks(shower)
     with shower.shown():
         return selector.fit(X, X[:, 2] + 0.5 * X[:, 1])
 
@@ -42,7 +42,7 @@ def test_a_live_table_where_somebody_watches(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-    fitted(Progress(2, 0, None, quiet=False))
+    fitted(Progress(2, None, quiet=False))
     shown = terminal.getvalue()
     for word in ("step", "feature", "loss ± se", "gain", "time left", "(constant prediction)", "x2", "x1", "Ctrl-C"):
         assert word in shown
@@ -54,7 +54,7 @@ def test_a_low_terminal_shows_the_newest_steps_and_all_in_the_end(monkeypatch: p
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("LINES", "5")
-    shower = Progress(4, 0, None, quiet=False)
+    shower = Progress(4, None, quiet=False)
     fitted(shower, n_features=4)
     last = terminal.getvalue().rpartition("time left")[2]
     assert all(f"x{i}" in last for i in range(4))
@@ -62,7 +62,7 @@ def test_a_low_terminal_shows_the_newest_steps_and_all_in_the_end(monkeypatch: p
 
 
 def test_lines_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    fitted(Progress(2, 0, None, quiet=False))
+    fitted(Progress(2, None, quiet=False))
     lines = capsys.readouterr().err.splitlines()
     assert [line.split("  ")[:2] for line in lines] == [
         ["step 0", "(constant prediction)"],
@@ -71,38 +71,38 @@ def test_lines_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_lines_say_how_probable_a_gain_is_by_chance(capsys: pytest.CaptureFixture[str]) -> None:
-    selector = fitted(Progress(None, 0, None, quiet=False), n_features=None)
+def test_lines_have_p_values_if_they_are_computed(capsys: pytest.CaptureFixture[str]) -> None:
+    selector = fitted(Progress(None, None, quiet=False), n_features=None)
     lines = capsys.readouterr().err.splitlines()
-    assert "chance" not in lines[0]
-    assert lines[1].endswith("by chance <0.001")
-    assert lines[-1].endswith(f"by chance {selector.path_[-1].chance:.2g}")
+    assert "  p " not in lines[0]
+    assert lines[1].endswith("p <0.001")
+    assert lines[-1].endswith(f"p {selector.path_[-1].p_value:.2g}")
 
 
-def test_the_live_table_has_a_column_for_chance_where_somebody_asks() -> None:
-    shower = Progress(None, 0, None, quiet=True)
+def test_the_live_table_has_p_values_if_they_are_computed() -> None:
+    shower = Progress(None, None, quiet=True)
     fitted(shower, n_features=None)
-    assert [column.header for column in shower._table(9).columns][3:] == ["gain", "by chance", "time left"]
-    plain = Progress(2, 0, None, quiet=True)
+    assert [column.header for column in shower._table(9).columns][3:] == ["gain", "p", "time left"]
+    plain = Progress(2, None, quiet=True)
     fitted(plain)
     assert [column.header for column in plain._table(9).columns][3:] == ["gain", "time left"]
 
 
 def test_nothing_if_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    fitted(Progress(2, 0, None, quiet=True))
-    monkeypatch.setattr(progress, "is_terminal", lambda: True)
-    fitted(Progress(2, 0, None, quiet=True))
+    fitted(Progress(2, None, quiet=True))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    fitted(Progress(2, None, quiet=True))
     assert capsys.readouterr() == ("", "")
 
 
 def test_time_that_is_left() -> None:
-    steps = fitted(Progress(None, 0, None, quiet=True)).path_
+    steps = fitted(Progress(None, None, quiet=True)).path_
     slow = [step.__class__(**{**vars(step), "seconds": 20.0}) for step in steps]
 
     def left(n_features: int | None, max_time: float | None) -> str:
-        shower = Progress(n_features, 0, max_time, quiet=True)
+        shower = Progress(n_features, max_time, quiet=True)
         for step in slow[:2]:
-            shower(step)
+            shower._show(step)
         return shower._cells(1)[-1]
 
     assert left(4, None) == "about 1 min 0 s"  # three more
@@ -113,22 +113,22 @@ def test_time_that_is_left() -> None:
 
 
 def test_long_names_are_cut() -> None:
-    step = fitted(Progress(None, 0, None, quiet=True)).path_[1]
+    step = fitted(Progress(None, None, quiet=True)).path_[1]
     long = step.__class__(**{**vars(step), "name": "n" * 100})
-    shower = Progress(None, 0, None, quiet=True)
-    shower(long)
+    shower = Progress(None, None, quiet=True)
+    shower._show(long)
     assert len(shower._cells(0)[1]) == len("add ") + progress.LONGEST_NAME
 
 
 def shown_lines(steps: Sequence[Step], made: Sequence[Step], capsys: pytest.CaptureFixture[str]) -> list[list[str]]:
     """Number and doing of each step, as it is printed."""
-    shower = Progress(None, 0, None, quiet=False, made=made)
+    shower = Progress(None, None, quiet=False, made=made)
     for step in steps:
-        shower(step)
+        shower._show(step)
     return [line.split("  ")[:2] for line in capsys.readouterr().err.splitlines()]
 
 
-def test_drops_and_exchanges_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_name_drops_and_exchanges(capsys: pytest.CaptureFixture[str]) -> None:
     path = cases.exchanges().selector.path_
     lines = shown_lines(path, (), capsys)
     assert [number for number, _ in lines] == [f"step {number}" for number in range(len(path))]
@@ -142,18 +142,18 @@ def test_a_run_that_goes_on_counts_and_names_the_steps_before(capsys: pytest.Cap
     assert shown_lines(path[7:], path[:7], capsys) == shown_lines(path, (), capsys)[7:]
 
 
-def test_the_live_table_tells_drops_and_exchanges() -> None:
-    shower = Progress(None, 0, None, quiet=True)
+def test_the_live_table_names_drops_and_exchanges() -> None:
+    shower = Progress(None, None, quiet=True)
     for step in cases.exchanges().selector.path_:
-        shower(step)
+        shower._show(step)
     cells = [str(cell) for cell in shower._table(99).columns[1]._cells]
     assert cells[5:10] == ["add x0", "add x6", "swap x6 in, x4 out", "drop x3", "drop x6"]
 
 
 def test_a_quick_drop_is_no_measure_of_the_time_that_is_left() -> None:
     path = cases.decoy().selector.path_
-    shower = Progress(6, 0, None, quiet=True)
+    shower = Progress(6, None, quiet=True)
     for step in path[:7]:
-        shower(replace(step, seconds=1e-3 if step.action == "drop" else 20.0))
+        shower._show(replace(step, seconds=1e-3 if step.action == "drop" else 20.0))
     assert path[6].action == "drop"
     assert shower._cells(6)[-1] == "about 40 s"  # four are in, two are to come

@@ -70,7 +70,7 @@ def test_names_are_those_of_the_experiments() -> None:
 
 @pytest.mark.parametrize(
     ("options", "mean"),
-    [([], 1.5), (["--fast"], 0.5), (["--runs", "3"], 1.0), (["--seed", "10", "--runs", "1"], 10.0)],
+    [([], 1.5), (["--fast"], 0.5), (["--seed", "10", "--runs", "1"], 10.0)],
 )
 def test_reproduce_writes_tables(tmp_path: Path, replaced: Any, options: list[str], mean: float) -> None:
     replaced()
@@ -96,9 +96,6 @@ def test_reproduce_says_what_it_did(tmp_path: Path, replaced: Any) -> None:
         (["reproduce", "fig2"], "'fig2' is not one of 'table1'"),
         (["reproduce", "all", "--protocol", "unsound"], "'unsound' is not one of 'published', 'sound'"),
         (["reproduce", "all", "--runs", "0"], "0 is not in the range x>=1"),
-        (["reproduce", "all", "--jobs", "0"], "0 is not in the range x>=1"),
-        (["reproduce", "all", "--seed", "-1"], "-1 is not in the range"),
-        (["select-all"], "No such command 'select-all'"),
     ],
 )
 def test_mistakes(arguments: list[str], message: str) -> None:

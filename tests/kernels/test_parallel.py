@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import joblib
@@ -106,3 +107,20 @@ def test_the_last_of_several_tasks_lifts_the_limit_of_blas_threads() -> None:
                 assert threads() == {1}
             assert threads() == {1}
         assert threads() == {2}
+
+
+def test_an_error_in_one_task_spares_the_others() -> None:
+    done: list[int] = []
+    started = threading.Event()
+
+    def task(number: int) -> None:
+        if number == 0:
+            started.wait(60)
+            raise KeyboardInterrupt
+        started.set()
+        sleep(0.01)
+        done.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(task, [(i,) for i in range(1000)], n_jobs=2)
+    assert len(done) < 500

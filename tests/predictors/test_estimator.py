@@ -658,7 +658,7 @@ def test_the_constant_is_trained_and_judged_with_weights() -> None:
             "sample_weight is zero on all rows that scoring judges in a fold: use fewer folds or a loss.",
         ),
     ],
-    ids=str,
+    ids=["unknown", "number", "metric", "weights"],
 )
 def test_mistakes_of_scoring(scoring: Any, case: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):

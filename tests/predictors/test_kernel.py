@@ -30,7 +30,6 @@ from sklearn.model_selection import KFold, TimeSeriesSplit
 from ngp import NeuralGreedyPursuit
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.datasets import make_artificial
 from ngp.kernels.algebra import NumpyAlgebra, TorchAlgebra, jitter
 from ngp.predictors import SSFN, ColumnSets, kernel
 from ngp.predictors.kernel import Kernel, KernelScorer
@@ -331,51 +330,6 @@ def test_columns_that_are_nearly_constant_or_repeated_give_numbers() -> None:
             scorer = bind(make_case(X=X), dtype, **settings)
             for selected in (NOTHING, np.array([3]), SELECTED):
                 assert np.isfinite(scorer.add_losses(selected, CANDIDATES).parts).all()
-
-
-def test_the_median_heuristic_makes_the_median_exponent_one() -> None:
-    X, y, _ = make_artificial(200, 6, random_state=0)
-    problem = make_problem(X, y, groups=make_groups(None, 6))
-    scorer = Kernel(gamma="median").bind(problem, random_state=0)
-    selected = np.array([1, 4, 0])
-    Z = np.clip((X - X.mean(axis=0)) / X.std(axis=0), -4, 4)[:, selected]
-    distances = np.sort(((Z[:, None] - Z[None]) ** 2).sum(axis=-1)[np.triu_indices(200, 1)])
-    found = np.searchsorted(distances, 1 / scorer._scale(selected, 3)) / len(distances)
-    assert found == pytest.approx(0.5, abs=0.05)  # of a sample of pairs
-
-
-def test_the_median_heuristic_sees_no_rows_of_weight_zero() -> None:
-    X, y, _ = make_artificial(80, 6, random_state=0)
-    weights = np.repeat([2.0, 0.0], 40)
-    X[40:] *= 0.1  # nearer to each other
-
-    def gamma(rows: slice, sample_weight: Any, selected: Any) -> float:
-        problem = make_problem(X[rows], y[rows], groups=make_groups(None, 6), sample_weight=sample_weight)
-        return Kernel(gamma="median").bind(problem, random_state=0)._gamma(selected)
-
-    for selected in (NOTHING, np.array([2, 3])):
-        found, without = gamma(slice(None), weights, selected), gamma(slice(40), None, selected)
-        assert found == pytest.approx(without, rel=1e-9)
-
-
-def test_the_median_heuristic_is_the_same_as_its_number() -> None:
-    X, y, _ = make_artificial(80, 6, random_state=0)
-    problem = make_problem(X, y, groups=make_groups(None, 6))
-    for selected in (np.array([], dtype=np.intp), np.array([2, 3])):
-        median = Kernel(gamma="median", dtype="float64").bind(problem, random_state=0)
-        number = Kernel(gamma=median._gamma(selected), dtype="float64").bind(problem, random_state=0)
-        sets = ColumnSets.of([[0], [1], [4, 5]])
-        np.testing.assert_array_equal(median.add_losses(selected, sets).parts, number.add_losses(selected, sets).parts)
-
-
-def test_the_median_heuristic_bears_columns_that_hardly_vary() -> None:
-    X = np.zeros((60, 3))
-    X[:2, 0], X[5, 1] = 1, 1
-    X[:, 2] = np.arange(60)
-    problem = make_problem(X, X[:, 2] + X[:, 0], groups=make_groups(None, 3))
-    scorer = Kernel(gamma="median").bind(problem, random_state=0)
-    assert np.isfinite(scorer.add_losses(np.array([0, 1]), ColumnSets.of([[2], []])).parts).all()
-    assert np.isfinite(scorer.fit(np.array([0])).predict(X)).all()
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -87,24 +87,20 @@ def page(request: pytest.FixtureRequest) -> Page:
     return Page(html_of(request.param))
 
 
-def test_it_loads_nothing(page: Page) -> None:
+def test_every_page_is_complete_and_accessible(page: Page) -> None:
     for name in ("src", "href", "xlink:href", "action", "data", "srcset", "poster"):
         assert all(link.startswith(("#", "data:")) for link in page.attributes(name))
     assert not {"script", "iframe", "object", "embed", "img"} & {tag for tag, _ in page.elements}
     assert "url(" not in re.sub(r"url\(#[\w-]+\)", "", "".join(page.attributes("style") + page.all("style")))
     assert "@import" not in "".join(page.all("style"))
-
-
-def test_ids_are_unique_and_links_lead_somewhere(page: Page) -> None:
+    # Ids are unique, and links lead somewhere.
     ids = page.attributes("id")
     assert len(ids) == len(set(ids))
     links = [link for link in page.attributes("href") if link.startswith("#")]
     named = [name for names in page.attributes("aria-labelledby") for name in names.split()]
     clips = re.findall(r"url\(#([\w-]+)\)", " ".join(page.attributes("clip-path") + page.attributes("style")))
     assert {link[1:] for link in links} | set(named) | set(clips) <= set(ids)
-
-
-def test_it_can_be_heard_and_walked_through(page: Page) -> None:
+    # It can be read aloud and walked through.
     tags = [tag for tag, _ in page.elements]
     assert [tags.count(tag) for tag in ("main", "header", "footer", "nav", "h1")] == [1] * 5
     headings = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
@@ -120,9 +116,7 @@ def test_it_can_be_heard_and_walked_through(page: Page) -> None:
     assert len(page.all("svg")) == len(page.all("title")) - 1 == len(page.all("desc"))
     assert all(page.all("title") + page.all("desc"))
     assert len(page.all("caption")) == tags.count("table")
-
-
-def test_every_figure_has_a_caption_and_a_table(page: Page) -> None:
+    # Every figure has a caption and a table.
     assert page.all("figure")
     assert len(page.all("figcaption")) == len(page.all("figure")) == page.all("summary").count("The figure as a table")
     assert all(caption.strip() for caption in page.all("figcaption"))

@@ -24,7 +24,7 @@ from ngp.predictors import Estimator
 from ngp.report.result import Columns, Result
 
 
-@pytest.mark.parametrize("name", cases.CASES)
+@pytest.mark.parametrize("name", ["categories", "digits", "nasty", "nothing", "halved", "exchanges"])
 def test_a_written_result_is_read_back_as_it_was(name: str, tmp_path: Path) -> None:
     case = cases.CASES[name]()
     case.result.write(tmp_path / "result.json")

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import redirect_stdout
+from functools import partial
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, with_options
+from ngp.cli.files import check_outputs, read_table, require, save
+from ngp.cli.messages import Refusal, in_words, note
+from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, names, with_options
 from ngp.cli.preparing import prepare
-from ngp.cli.reading import read_table, require
-from ngp.cli.saying import Refusal, in_words, note
-from ngp.cli.values import duration, file, names
-from ngp.cli.writing import check_outputs, save
 from ngp.io import markdown_table
 
 if TYPE_CHECKING:
@@ -36,64 +35,52 @@ predictors are trained on what it selected, and judged on the rest. Scores are R
 and the accuracy for classes, mean ± standard deviation over the folds."""
 
 
-@click.command(epilog=EPILOG, short_help="Compare methods of selection on your data.")
-@with_options(
+# fmt: off
+OPTIONS = (
     *DATA,
-    click.option(
-        "--methods",
-        type=names,
-        default=METHODS,
-        show_default=True,
-        metavar="NAMES",
-        help="Methods, with commas between; all is no selection, for reference. Others: correlation, lasso, gam, "
-        "recursive-elimination, permutation, drop-one-out, roar, bart, boruta, mrmr, deeplift, lassonet.",
-    ),
-    click.option(
-        "--features",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="How many each method selects; by default each follows its own rule.",
-    ),
+    click.option("--methods", type=names, default=METHODS, show_default=True, metavar="NAMES",
+                 help="Methods, separated by commas; all is no selection, for reference. Others: correlation, lasso, "
+                 "gam, recursive-elimination, permutation, drop-one-out, roar, bart, boruta, mrmr, deeplift, "
+                 "lassonet."),
+    click.option("--features", type=click.IntRange(min=1), metavar="N",
+                 help="How many each method selects; by default each follows its own rule."),
     *CHOSEN_COLUMNS,
     *WORK,
-    click.option("--max-time", type=duration, metavar="TIME", help="Limit for each method, such as 30s, 10m or 1.5h."),
-    click.option(
-        "--out",
-        type=file,
-        multiple=True,
-        metavar="FILE",
-        help="Write the table as .csv or .md, or a picture as .png. May be given several times.",
-    ),
+    click.option("--max-time", type=duration, metavar="TIME",
+                 help="Limit for each method, such as 30s, 10m or 1.5h."),
+    click.option("--out", type=file, multiple=True, metavar="FILE",
+                 help="Write the table as .csv or .md, or a plot as .png. May be given several times."),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but the table and errors."),
 )
+# fmt: on
+
+
+@click.command(epilog=EPILOG)
+@with_options(*OPTIONS)
 def compare(
     data: str,
     target: tuple[str, ...],
     methods: list[str],
     features: int | None,
-    drop: tuple[str, ...],
-    task: str,
-    missing: str,
     cv: int | float | str,
     seed: int,
     jobs: int | None,
     max_time: float | None,
     out: tuple[Path, ...],
     quiet: bool,
+    **chosen: Any,
 ) -> None:
     """Compare methods of feature selection by what can be predicted from what they select."""
-    check_outputs(
-        data, {f"--out ({i})" if i else "--out": (path, (".csv", ".md", ".png")) for i, path in enumerate(out)}
-    )
+    formats = (".csv", ".md", ".png")
+    check_outputs(data, {f"--out ({i})" if i else "--out": (path, formats) for i, path in enumerate(out)})
     if any(path.suffix.lower() == ".png" for path in out):
         require("matplotlib", "A picture", "plot")
-    samples = prepare(read_table(data), target, drop=drop, task=task, missing=missing)
+    samples = prepare(read_table(data), target, **chosen)
     folds = len(samples.y) if isinstance(cv, str) else cv
     if samples.task == "regression" and folds <= len(samples.y) < 2 * folds:
         way_out = "a number of folds" if cv == "loo" else "fewer folds"
         raise Refusal(f"--cv {cv} leaves one row a fold, which has no R²: give {way_out}.")
-    note(samples.summary, quiet)
-    for text in samples.notes:
+    for text in (samples.summary, *samples.notes):
         note(text, quiet)
     from ngp import compare as run
 
@@ -137,11 +124,8 @@ def _content(path: Path, table: DataFrame, text: str) -> bytes:
     if suffix == ".md":
         return f"{text}\n".encode()
     if suffix == ".csv":
-        lists = {
-            name: [json.dumps(each, ensure_ascii=False) for each in table[name]] for name in ("selected", "warnings")
-        }
-        plain = table.assign(**lists)
-        return str(plain.to_csv()).encode()
+        lists = {name: table[name].map(partial(json.dumps, ensure_ascii=False)) for name in ("selected", "warnings")}
+        return str(table.assign(**lists).to_csv()).encode()
     from matplotlib.figure import Figure
 
     from ngp.report import plot_comparison

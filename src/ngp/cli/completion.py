@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from ngp.cli.saying import Failure
+from ngp.cli.messages import Failure
 
 __all__ = ["completion"]
 
@@ -16,7 +16,7 @@ Examples:
   ngp completion fish > ~/.config/fish/completions/ngp.fish"""
 
 
-@click.command(epilog=EPILOG, short_help="Print what your shell needs to complete ngp.")
+@click.command(epilog=EPILOG)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the script with which SHELL completes ngp's commands and options."""

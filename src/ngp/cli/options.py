@@ -1,72 +1,134 @@
-"""Options that several commands have."""
+"""Options that several commands have, and the types of values that click doesn't know."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import click
 
-from ngp.cli.values import data, validation
-
-__all__ = ["CHOSEN_COLUMNS", "DATA", "WORK", "with_options"]
+__all__ = [
+    "CHOSEN_COLUMNS", "DATA", "WORK", "duration", "file", "names", "number", "screening", "share", "with_options",
+]  # fmt: skip
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+
+def duration(text: str) -> float:
+    """Seconds."""
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s?([smh]?)", text.strip())
+    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0.0
+    if seconds <= 0:
+        raise click.BadParameter(f"{text!r} is no duration above zero: write 30s, 10m or 1.5h.")
+    return seconds
+
+
+def validation(text: str) -> int | float | str:
+    """A number of folds, a hold-out share, or loo."""
+    if text == "loo":
+        return text
+    if re.fullmatch("[0-9]{1,9}", text) and int(text) >= 2:
+        return int(text)
+    part = _finite(text)
+    if not 0 < part < 1:
+        raise click.BadParameter(
+            f"{text!r} is no way of validation: give a number of folds from 2 on, a share such as 0.2, or loo."
+        )
+    return part
+
+
+def screening(text: str) -> int | str:
+    """A number of candidates, or auto."""
+    if text == "auto":
+        return text
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
+        raise click.BadParameter(f"{text!r} is no number of candidates: give one from 1 on, or auto.")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A number between 0 and 1."""
+    part = _finite(text)
+    if not 0 < part < 1:
+        raise click.BadParameter(f"{text!r} is no share: give a number between 0 and 1, such as 0.2.")
+    return part
+
+
+def number(text: str) -> float:
+    """A finite number, zero or more."""
+    value = _finite(text)
+    if value < 0:
+        raise click.BadParameter(f"{text!r} is no number from zero on: give one such as 0.05.")
+    return value
+
+
+def file(text: str) -> Path:
+    """A path that the system can look for."""
+    try:
+        if not text or "\0" in text or not Path(text).name:
+            raise ValueError(text)
+        Path(text).exists()
+    except (OSError, ValueError):
+        raise click.BadParameter(f"{text[:60]!r} is no name of a file: give one.") from None
+    return Path(text)
+
+
+def data(text: str) -> str:
+    """A file, or - for standard input."""
+    return text if text == "-" else str(file(text))
+
+
+def names(text: str) -> list[str]:
+    """Names separated by commas."""
+    found = [name.strip() for name in text.split(",")]
+    if not all(found) or len(set(found)) < len(found):
+        raise click.BadParameter(f"{text!r} has an empty name or one twice: write each once, as in ngp,lasso-cv.")
+    return found
+
+
+def _finite(text: str) -> float:
+    """A number; -1 if the text is not a finite one."""
+    try:
+        value = float(text)
+    except ValueError:
+        return -1.0
+    return value if isfinite(value) else -1.0
+
+
+# fmt: off
 DATA: tuple[Decorator, ...] = (
     click.argument("data", type=data, metavar="DATA"),
-    click.option(
-        "--target",
-        "-t",
-        multiple=True,
-        required=True,
-        metavar="COLUMN",
-        help="The column to predict. May be given several times, for numbers.",
-    ),
+    click.option("--target", "-t", multiple=True, required=True, metavar="COLUMN",
+                 help="The column to predict. May be given several times, for numbers."),
 )
 CHOSEN_COLUMNS: tuple[Decorator, ...] = (
     click.option("--drop", multiple=True, metavar="COLUMN", help="A column to leave out. May be given several times."),
-    click.option(
-        "--task",
-        type=click.Choice(["auto", "regression", "classification"]),
-        default="auto",
-        show_default=True,
-        help="What the target is. auto takes text, true/false and whole numbers with at most 20 values for classes.",
-    ),
-    click.option(
-        "--missing",
-        type=click.Choice(["error", "drop", "impute"]),
-        default="error",
-        show_default=True,
-        help="Missing values: refuse them, drop the rows, or fill them with the median or the most frequent category "
-        "of all rows (so that a fold sees a little of the others). Rows without target are never filled.",
-    ),
+    click.option("--task", type=click.Choice(["auto", "regression", "classification"]), default="auto",
+                 show_default=True,
+                 help="Kind of the target. auto takes text, true/false and whole numbers with at most 20 values for "
+                 "classes."),
+    click.option("--missing", type=click.Choice(["error", "drop", "impute"]), default="error", show_default=True,
+                 help="Missing values: refuse them, drop the rows, or fill them with the median or the most frequent "
+                 "category of all rows (so that a fold sees a little of the others). Rows without target are never "
+                 "filled."),
 )
 WORK: tuple[Decorator, ...] = (
-    click.option(
-        "--cv",
-        type=validation,
-        default="5",
-        show_default=True,
-        metavar="FOLDS",
-        help="How columns are judged: a number of folds, a share of the rows such as 0.2, or loo (leave one out).",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0, 2**31 - 1),
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Seed of everything random.",
-    ),
-    click.option(
-        "--jobs", type=click.IntRange(min=1), metavar="N", help="Cores to use; all by default. No result depends on it."
-    ),
+    click.option("--cv", type=validation, default="5", show_default=True, metavar="FOLDS",
+                 help="How columns are judged: a number of folds, a share of the rows such as 0.2, or loo (leave one "
+                 "out)."),
+    click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, metavar="N",
+                 help="Seed of everything random."),
+    click.option("--jobs", type=click.IntRange(min=1), metavar="N",
+                 help="Cores to use; all by default. No result depends on it."),
 )
+# fmt: on
 
 
 def with_options(*options: Decorator) -> Decorator:
-    """Apply options to a command, the first one first in its help."""
+    """Apply options to a command, in the order of its help."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):

@@ -1,28 +1,29 @@
-"""From a table and what the user asks for to samples that the selector takes."""
+"""From a table and the user's options to samples that the selector takes: columns chosen and checked, gaps filled."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ngp._formatting import counted, listed
-from ngp.cli.cleaning import categories, fill_gaps, plain, refuse_huge, row_numbers, typed, without_gaps
-from ngp.cli.reading import Table
-from ngp.cli.saying import Refusal, drop_options, printable, quoted
+from ngp.cli.files import Table
+from ngp.cli.messages import Refusal, drop_options, printable, quoted
 
 if TYPE_CHECKING:
     import numpy as np
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
     from ngp._types import AnyArray
 
-__all__ = ["Samples", "prepare", "read_groups"]
+__all__ = ["Samples", "chosen_columns", "prepare", "read_groups"]
 
-# More classes would take more memory than they are worth: every class is a column of the targets.
-MOST_CLASSES = 1000
+MOST_CLASSES = 1000  # every class is a column of the targets
+MOST_LEVELS = 100  # of a text column
+LARGEST = 1e100  # squares of larger numbers come near the end of double precision
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ def prepare(
     seed: int = 0,
 ) -> Samples:
     """Choose columns, check them, deal with gaps, set rows aside."""
-    targets = _columns(table, target, "--target")
-    dropped = _columns(table, drop, "--drop")
+    targets = chosen_columns(table, target, "--target")
+    dropped = chosen_columns(table, drop, "--drop")
     if both := sorted(set(targets) & set(dropped)):
         raise Refusal(f"--drop {quoted(both)} is the target: leave out another column.")
     frame = table.frame.drop(columns=dropped)
@@ -87,11 +88,15 @@ def prepare(
     return Samples(X, y, targets, task, held_out, summary, [each for each in notes if each])
 
 
-def _columns(table: Table, names: Sequence[str], option: str) -> list[str]:
+def chosen_columns(
+    table: Table, names: Sequence[str], option: str, allowed: Collection[str] | None = None
+) -> list[str]:
+    """The columns that an option names."""
     columns = [table.column(name, option) for name in names]
-    if len(set(columns)) < len(columns):
-        twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice := sorted(name for name, times in Counter(columns).items() if times > 1):
         raise Refusal(f"{option} names {quoted(twice)} twice: name each column once.")
+    if allowed is not None and (wrong := [name for name in columns if name not in allowed]):
+        raise Refusal(f"{option} {quoted(wrong)} is a target or left out with --drop: take another column.")
     return columns
 
 
@@ -185,7 +190,7 @@ def _summary(X: DataFrame, held_out: tuple[DataFrame, AnyArray] | None, targets:
     return f"{rows}, {counted(X.shape[1], 'column')}{text} to select from; target {quoted(targets)}"
 
 
-def read_groups(path: Path, table: Table, candidates: Sequence[str]) -> dict[str, list[str]]:
+def read_groups(path: Path, table: Table, candidates: Collection[str]) -> dict[str, list[str]]:
     """Groups of columns from a JSON file; columns in none of them stay groups of their own."""
     try:
         groups = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition)
@@ -196,16 +201,14 @@ def read_groups(path: Path, table: Table, candidates: Sequence[str]) -> dict[str
         raise Refusal(f"--groups {path} is no JSON file that can be read: {reason}.") from error
     if not isinstance(groups, dict) or not groups:
         raise Refusal(f'--groups {path} must hold an object such as {{"size": ["length", "width"]}}.')
-    known, found, grouped = set(candidates), {}, set()
+    found: dict[str, list[str]] = {}
+    grouped: set[str] = set()
     for name, members in groups.items():
         if not isinstance(members, list) or not members or not all(isinstance(each, str | int) for each in members):
             raise Refusal(f"--groups {path}: {quoted([name])} must be a list of columns.")
-        columns = _columns(table, list(map(str, members)), f"--groups {quoted([name])}:")
-        if unknown := [column for column in columns if column not in known]:
-            raise Refusal(f"--groups {path}: {quoted([name])} has {quoted(unknown)}, a target or a column left out.")
-        found[name] = columns
-        grouped.update(columns)
-    if clash := [name for name in found if name in known and name not in grouped]:
+        found[name] = chosen_columns(table, list(map(str, members)), f"--groups {quoted([name])}:", candidates)
+        grouped.update(found[name])
+    if clash := [name for name in found if name in candidates and name not in grouped]:
         raise Refusal(f"--groups {path}: {quoted(clash)} is the name of another column: choose another name.")
     return found | {name: [name] for name in candidates if name not in grouped}
 
@@ -215,3 +218,167 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(set(names)) < len(names):
         raise ValueError(f"it has the name {next(name for name in names if names.count(name) > 1)!r} twice")
     return dict(pairs)
+
+
+def typed(source: str, frame: DataFrame) -> DataFrame:
+    """Give every candidate column a plain type: numbers, booleans or a category."""
+    frame = plain(source, frame, lambda names: f", or leave out what can't be: {drop_options(names)}")
+    _refuse_many_levels(source, frame, categories(frame))
+    return frame
+
+
+def plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> DataFrame:
+    """Numbers as numpy numbers, text as categories; refuse anything else."""
+    import numpy as np
+
+    odd: dict[str, str] = {}
+    frame = frame.copy(deep=False)
+    for name, dtype in frame.dtypes.items():
+        if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize != 2:
+            continue
+        column = _plain_column(frame[name])
+        if column is None:
+            odd[str(name)] = str(dtype)
+        else:
+            frame[name] = column
+    if odd:
+        kinds = listed([f"{name!r} ({kind})" for name, kind in odd.items()])
+        raise Refusal(
+            f"{source} has columns that are neither numbers nor text, {kinds}: convert them{way_out(list(odd))}."
+        )
+    _refuse_numbers_as_text(source, frame, way_out)
+    return frame
+
+
+def categories(frame: DataFrame) -> list[str]:
+    """Names of the category columns."""
+    return [str(name) for name, dtype in frame.dtypes.items() if str(dtype) == "category"]
+
+
+def _plain_column(column: Series) -> Series | None:
+    """Numbers as numpy numbers, text as a category, None for anything else."""
+    import pandas as pd
+    from pandas.api import types
+
+    dtype, present = column.dtype, column.dropna()
+    if dtype == "category":
+        return column.cat.remove_unused_categories()
+    if types.is_string_dtype(dtype) and all(isinstance(value, str) for value in present):
+        return column.astype(object).astype("category")
+    if types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        return None
+    if any(isinstance(value, str | bytes) for value in present):
+        return None
+    try:
+        return pd.Series(column.to_numpy(dtype="float64", na_value=float("nan")), index=column.index)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _refuse_numbers_as_text(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> None:
+    """Refuse a column of numbers that a word or a decimal comma among them has turned into text."""
+    import pandas as pd
+
+    for name in categories(frame):
+        texts = pd.Series([text for text in frame[name].cat.categories if isinstance(text, str)], dtype=object)
+        right = pd.to_numeric(texts, errors="coerce").notna()
+        close = pd.to_numeric(texts.str.strip().str.replace(",", "."), errors="coerce").notna()
+        if right.all() or close.mean() <= 0.5:
+            continue
+        what = "numbers beside text" if not close.all() else "numbers that are written with commas"
+        example = quoted([texts[~right].iloc[0]])
+        raise Refusal(
+            f"Column {quoted([name])} of {source} holds {what}, such as {example}: write numbers or text "
+            f"alone{way_out([name])}."
+        )
+
+
+def _refuse_many_levels(source: str, frame: DataFrame, categories: Sequence[str]) -> None:
+    levels = {name: len(frame[name].cat.categories) for name in categories}
+    present = {name: int(frame[name].notna().sum()) for name in categories}
+    many = [name for name in categories if levels[name] > min(MOST_LEVELS, max(present[name] / 2, 2))]
+    if many:
+        counts = listed([f"{name!r} ({levels[name]:,} in {counted(present[name], 'row')})" for name in many])
+        raise Refusal(
+            f"{source} has text columns with too many different values to be categories, {counts}: leave them out "
+            f"with {drop_options(many)}."
+        )
+
+
+def without_gaps(source: str, frame: DataFrame, targets: Sequence[str], missing: str) -> tuple[DataFrame, str]:
+    """Refuse gaps or leave rows out, as the user says; gaps that are to be filled stay."""
+    gaps = frame.isna()
+    counts = gaps.sum()
+    found = [str(name) for name, count in counts.items() if count]
+    if not found:
+        return frame, ""
+    empty = [name for name in found if counts[name] == len(frame)]
+    if empty:
+        raise Refusal(
+            f"{source} has columns without any value, {quoted(empty)}: leave them out with {drop_options(empty)}."
+        )
+    bad = gaps[list(targets)].any(axis=1) if missing == "impute" else gaps.any(axis=1)
+    where = listed([f"{name!r} ({int(counts[name]):,})" for name in found])
+    if missing == "error":
+        raise Refusal(
+            f"{source} has missing values in {counted(len(found), 'column')}, {where}: say --missing drop to leave out "
+            f"the {counted(int(bad.sum()), 'row')} with gaps, --missing impute to fill them, or --drop for the columns."
+        )
+    kept = frame.loc[~bad]
+    if len(kept) < 2:
+        raise Refusal(
+            f"--missing {missing} leaves {counted(len(kept), 'row')} of {source}: the gaps are in {where}; leave out "
+            "columns with --drop."
+        )
+    what = "without target" if missing == "impute" else "with missing values"
+    return kept, f"Left out {int(bad.sum()):,} of {counted(len(frame), 'row')}, {what}." if bad.any() else ""
+
+
+def fill_gaps(frame: DataFrame, held_out: DataFrame | None) -> tuple[DataFrame, DataFrame | None, str]:
+    """Fill gaps with the median of a column, or with its most frequent category."""
+    parts = [frame] if held_out is None else [frame, held_out]
+    gaps = sum(part.isna().sum() for part in parts)
+    found = [str(name) for name in frame.columns[gaps > 0]]
+    if not found:
+        return frame, held_out, ""
+    empty = [name for name in found if frame[name].isna().all()]
+    if empty:
+        raise Refusal(f"Nothing is left to fill the gaps of {quoted(empty)} with: use {drop_options(empty)}.")
+    fillers: dict[str, Any] = {name: _filler(frame[name]) for name in found}
+    filled = [part.fillna(fillers) for part in parts]
+    shown = listed([f"{printable(name)} with {_shown(filler)}" for name, filler in fillers.items()])
+    said = f"Filled missing values in {counted(len(found), 'column')}: {shown}."
+    return filled[0], filled[1] if held_out is not None else None, said
+
+
+def _filler(column: Series) -> Any:
+    return column.mode().iloc[0] if column.dtype == "category" else column.median()
+
+
+def _shown(filler: Any) -> str:
+    return quoted([filler]) if isinstance(filler, str) else f"{filler:.4g}"
+
+
+def refuse_huge(source: str, frame: DataFrame) -> None:
+    """Refuse infinite numbers, and those whose squares are."""
+    import numpy as np
+
+    numbers = frame.select_dtypes("number")
+    peaks = np.fmax.reduce(np.abs(numbers.to_numpy(dtype=np.float64)), axis=0, initial=0)
+    for bad, what in ((np.isinf(peaks), "infinite numbers"), (peaks > LARGEST, f"numbers beyond {LARGEST:g}")):
+        names = [str(name) for name in numbers.columns[bad]]
+        if names:
+            raise Refusal(
+                f"{source} has {what} in {quoted(names)}: correct or rescale them, or leave them out with "
+                f"{drop_options(names)}."
+            )
+
+
+def row_numbers(frame: DataFrame) -> list[str]:
+    """Columns that count the rows, 0, 1, 2 and so on: an index that somebody saved along with the data."""
+    import numpy as np
+
+    whole = frame.select_dtypes("integer")
+    values = whole.to_numpy(dtype=np.float64)
+    counting = (np.diff(values, axis=0) == 1).all(axis=0) & (len(values) >= 10)
+    return [str(name) for name in whole.columns[counting]]

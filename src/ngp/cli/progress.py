@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ngp._formatting import duration, group_names, p_value, step_in_words, with_error
-from ngp.cli.saying import is_terminal, printable
+from ngp.cli.messages import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,17 +26,9 @@ LONGEST_NAME = 40
 class Progress:
     """Shows steps as they come: a callback of scikit-learn's kind."""
 
-    def __init__(
-        self,
-        n_features: int | None,
-        n_fixed: int,
-        max_time: float | None,
-        quiet: bool,
-        made: Sequence[Step] = (),
-    ) -> None:
-        self._n_features, self._n_fixed, self._max_time = n_features, n_fixed, max_time
-        self._quiet = quiet
-        self._made = made
+    def __init__(self, n_features: int | None, max_time: float | None, quiet: bool, made: Sequence[Step] = ()) -> None:
+        self._n_features, self._max_time, self._quiet = n_features, max_time, quiet
+        self._made = made  # steps of an earlier run
         self._steps: list[Step] = []
         self._begin = perf_counter()
         self._live: Any = None
@@ -45,7 +38,7 @@ class Progress:
     def shown(self) -> Iterator[None]:
         """Show a live table where somebody watches, for as long as the work takes."""
         self._begin = perf_counter()
-        if self._quiet or not is_terminal():
+        if self._quiet or not sys.stderr.isatty():
             yield
             return
         from rich.console import Console
@@ -95,7 +88,7 @@ class Progress:
         step, number = self._steps[place], str(len(self._made) + place)
         loss = with_error(step.loss, step.standard_error)
         if step.action == "start":
-            return [number, "(fixed columns)" if self._n_fixed else "(constant prediction)", loss, "", "", ""]
+            return [number, "(fixed columns)" if len(step.columns) else "(constant prediction)", loss, "", "", ""]
         what = step_in_words(step, group_names([*self._made, *self._steps]), _short)
         gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
         left = self._seconds_left()

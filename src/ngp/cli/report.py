@@ -6,25 +6,18 @@ from pathlib import Path
 
 import click
 
-from ngp.cli.saying import Refusal, in_words
-from ngp.cli.select import write_html
-from ngp.cli.values import file
-from ngp.cli.writing import check_outputs, require_for_report
+from ngp.cli.files import check_outputs, require_for_report, write_html
+from ngp.cli.messages import Refusal, in_words
+from ngp.cli.options import file
 
 __all__ = ["report"]
 
 
 @click.command(
-    short_help="Make a report of a result.",
     epilog="\b\nExample:\n  ngp select houses.csv --target price --out houses.json\n  ngp report houses.json",
 )
 @click.argument("result", type=file)
-@click.option(
-    "--out",
-    type=file,
-    metavar="FILE",
-    help="The report; by default beside RESULT, with the suffix .html.",
-)
+@click.option("--out", type=file, metavar="FILE", help="The report; by default beside RESULT, with the suffix .html.")
 def report(result: Path, out: Path | None) -> None:
     """Make a report of RESULT, a file that ngp select --out wrote.
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ngp.cli.saying import Refusal
+from ngp.cli.messages import Refusal
+from ngp.cli.options import with_options
 
 if TYPE_CHECKING:
     from ngp.paper.experiment import Experiment, Plan, Protocol
@@ -20,30 +21,26 @@ NAMES = ("table1", "table2", "fig1", "fig3", "fig4", "fig5", "fig6")
 PROTOCOLS = ("published", "sound")
 
 
-@click.command(
-    short_help="Reproduce tables and figures of the paper.",
-    epilog="\b\nExample, a minute or two:\n  ngp reproduce table1 --fast",
+# fmt: off
+OPTIONS = (
+    click.argument("names", nargs=-1, required=True, type=click.Choice([*NAMES, "all"]), metavar="NAME..."),
+    click.option("--protocol", type=click.Choice(PROTOCOLS), default="published", show_default=True,
+                 help="published: as in the authors' code, where features are chosen on the test data. "
+                 "sound: nothing is chosen on test data."),
+    click.option("--runs", type=click.IntRange(min=1), help="Monte Carlo runs; by default as many as in the paper."),
+    click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Seed of the first run."),
+    click.option("--fast", is_flag=True, help="Smaller data and fewer runs: a minute or two each."),
+    click.option("--jobs", type=click.IntRange(min=1),
+                 help="Processes; all cores by default. No figure depends on it."),
+    click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduction"),
+                 show_default=True,
+                 help="Folder for tables and figures. Finished runs are kept there, too: a stopped command goes on."),
 )
-@click.argument("names", nargs=-1, required=True, type=click.Choice([*NAMES, "all"]), metavar="NAME...")
-@click.option(
-    "--protocol",
-    type=click.Choice(PROTOCOLS),
-    default="published",
-    show_default=True,
-    help="published: as in the authors' code, where features are chosen on the test data. "
-    "sound: nothing is chosen on test data.",
-)
-@click.option("--runs", type=click.IntRange(min=1), help="Monte Carlo runs; by default as many as in the paper.")
-@click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Seed of the first run.")
-@click.option("--fast", is_flag=True, help="Smaller data and fewer runs: a minute or two each.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes; all cores by default. No figure depends on it.")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("reproduction"),
-    show_default=True,
-    help="Folder for tables and figures. Finished runs are kept there, too: a stopped command goes on.",
-)
+# fmt: on
+
+
+@click.command(epilog="\b\nExample, a minute or two:\n  ngp reproduce table1 --fast")
+@with_options(*OPTIONS)
 def reproduce(
     names: tuple[str, ...], protocol: Protocol, runs: int | None, seed: int, fast: bool, jobs: int | None, out: Path
 ) -> None:
@@ -67,25 +64,12 @@ def reproduce(
 def _reproduce_one(experiment: Experiment, plan: Plan, out: Path, n_jobs: int) -> None:
     """Run with a progress bar, then say where the files are."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import Progress, TimeElapsedColumn
 
     from ngp.datasets.loaders import WrongData
     from ngp.paper import experiment as paper
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
+    columns = (*Progress.get_default_columns(), TimeElapsedColumn())
     click.echo(experiment.title)
     try:
         with Progress(*columns, console=Console(stderr=True)) as progress:

@@ -18,7 +18,7 @@ from ngp.data.groups import Groups, make_groups
 from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, labels
 from ngp.data.sources import ColumnSource, StackedRows, between, in_memory, read_columns, refuse_gaps
 
-__all__ = ["Problem", "check_columns", "code_targets", "detect_task", "make_problem"]
+__all__ = ["Problem", "code_targets", "detect_task", "make_problem", "warn_of_constant_features"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,10 +245,8 @@ def _explicit_validation_set(
     return X_val, y_val
 
 
-def check_columns(problem: Problem, fixed: IntArray) -> None:
+def warn_of_constant_features(problem: Problem, fixed: IntArray) -> None:
     """Warn of features that can't be selected because none of their columns varies."""
-    if not problem.varies.any():
-        raise ValueError("X has only constant columns: there is nothing to select from.")
     useful = problem.varies.copy()
     useful[fixed] = True
     constant = np.flatnonzero(~problem._groups_with(useful))

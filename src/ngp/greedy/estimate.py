@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from ngp._formatting import counted, duration
 from ngp._types import IntArray
@@ -26,6 +27,8 @@ ASSUMED_STEPS = 10
 # Draws that a step takes on average to be found significant, at most; the last one may take all.
 USUAL_DRAWS = 6
 SAMPLE_SECONDS = 0.3  # for each of the three samples: first step, last step, screening
+# Steps' worth of candidates that floating scores for each feature, measured on ten fits: 2 to 6.
+MOST_EXCHANGES = 6
 # How much longer or shorter than its sample work may take: machines are noisy, and caches fill.
 SPREAD = 1.6
 # If one candidate takes longer, the final predictor isn't trained to see how long that takes.
@@ -102,10 +105,10 @@ def estimate_pursuit(
         low, high = steps.sum() * (1 + FEWEST_DRAWS), steps.sum() * (1 + USUAL_DRAWS) + steps.max() * MOST_DRAWS
     if not is_known:
         low = steps[0] * (1 if rule.level is None else 1 + FEWEST_DRAWS)
-    if floating:  # at the end each feature is exchanged for all others, and left out
-        high += 2 * n_steps * steps.max()
+    if floating:  # at the end each feature is exchanged for all others, and left out, with others in its place
+        high += MOST_EXCHANGES * n_steps * steps.max()
     vectors = 8 * (3 * search.problem.n_columns + (n_steps + 1) * search.problem.groups.n_groups)
-    memory = vectors + last.n_bytes() + (bytes_kept(search.problem) if rule.level is not None else 0)
+    memory = vectors + last.n_bytes(each[-1]) + (bytes_kept(search.problem) if rule.level is not None else 0)
     return Estimate(
         seconds=(seconds_before + (low + final) / SPREAD, seconds_before + (high + final) * SPREAD),
         memory=int(max(LEAST_BYTES, memory)),
@@ -151,7 +154,8 @@ class _Moment:
     number: int  # of the step
 
     def _sample(self, number: int) -> ColumnSets:
-        places = np.random.default_rng(0).permutation(len(self.candidates))[:number]
+        n = len(self.candidates)
+        places = np.random.default_rng(0).choice(n, min(number, n), replace=False)
         return self.candidates.take(np.sort(places))
 
     def _score(self, number: int) -> None:
@@ -161,7 +165,8 @@ class _Moment:
 
     def candidate_seconds(self) -> float:
         """Time of one candidate, from as large a sample as there is time for."""
-        return _seconds_each(self._score, len(self.candidates))
+        n_jobs = int(effective_n_jobs(getattr(self.search.scorer, "n_jobs", 1)))
+        return _seconds_each(self._score, len(self.candidates), n_jobs)
 
     def screening_seconds(self) -> float:
         """Time of the cheap pass for one candidate."""
@@ -179,29 +184,27 @@ class _Moment:
         self.search.scorer.at(max(1, self.number)).fit(np.concatenate([self.selected, self._sample(1).columns]))
         return perf_counter() - begin
 
-    def n_bytes(self) -> int:
+    def n_bytes(self, unit: float) -> int:
         """Memory that scoring all candidates takes, as far as numpy allocates it."""
         each = 8 * (len(self.search.problem.part_weights) + 4)  # parts, mean, number, place, column of a candidate
+        number = min(len(self.candidates), 64, max(1, int(SAMPLE_SECONDS / max(unit, 1e-9))))
         if tracemalloc.is_tracing():  # somebody else is: leave it alone
             return each * len(self.candidates)
         tracemalloc.start()
         try:
-            self._score(min(len(self.candidates), 64))
+            self._score(number)
             return each * len(self.candidates) + tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
 
 
-def _seconds_each(task: Callable[[int], Any], most: int) -> float:
+def _seconds_each(task: Callable[[int], Any], most: int, n_jobs: int = 1) -> float:
     """Time of one of many things to do, from as many as there is time for; what is done once doesn't count."""
     if not most:
         return 0.0
-    number, taken = min(8, most), 0.0
     begin = perf_counter()
-    task(number)  # loads, compiles and fills caches
-    once = perf_counter() - begin
-    if once > SAMPLE_SECONDS:
-        return once / number
+    task(1)  # loads, compiles and fills caches
+    number = min(most, 8 if perf_counter() - begin < SAMPLE_SECONDS / 8 else n_jobs)
     while True:
         begin = perf_counter()
         task(number)

@@ -30,8 +30,8 @@ __all__ = ["Kernel"]
 MOST_EXACT_ROWS, AUTO_LANDMARKS = 1000, 300
 # Most operations that the training of the final predictor may take before landmarks are used.
 MOST_REFIT_OPERATIONS = 3e10
-# Keys of random numbers: of the order of rows, of which the first ones are landmarks; of pairs of rows.
-LANDMARK_STREAM, PAIR_STREAM = 0x4C616E64, 0x50616972
+# Key of the random order of rows, of which the first ones are landmarks.
+LANDMARK_STREAM = 0x4C616E64
 
 
 class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
@@ -46,11 +46,9 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
     kernel : {"rbf", "arc-cosine"}, default="rbf"
         The kernel of two rows x and x' with k columns: exp(-gamma ‖x - x'‖² / k), or the arc-cosine kernel of order
         one of (1, x / √k), which is the limit of infinitely many random ReLU units with random biases.
-    gamma : float or "median", default=0.5
+    gamma : float, default=0.5
         How quickly the function may change, for ``kernel="rbf"``; the other kernel has no use for it. The mean squared
-        distance of standardised columns is 2k, so that 0.5 makes the mean exponent -1. ``"median"`` makes the
-        median exponent -1, for random pairs of rows and the selected columns (for single columns where none is
-        selected yet). All candidates of a step with equally many columns share it.
+        distance of standardised columns is 2k, so that 0.5 makes the mean exponent -1.
     ridge : float, default=0.1
         Ridge penalty: what the squared norm of the function costs, beside the squared errors of all rows.
     clip : float or None, default=4.0
@@ -84,7 +82,7 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions({"rbf", "arc-cosine"})],
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
+        "gamma": [Interval(Real, 0, None, closed="neither")],
         "ridge": [Interval(Real, 0, None, closed="neither")],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
@@ -97,7 +95,7 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         kernel: KernelName = "rbf",
-        gamma: float | Literal["median"] = 0.5,
+        gamma: float = 0.5,
         ridge: float = 0.1,
         clip: float | None = 4.0,
         landmarks: int | Literal["auto"] | None = "auto",
@@ -247,32 +245,15 @@ class KernelScorer(Scorer):
             self.problem.weights[rows],
             segments,
             kernel=self.config.kernel,
-            scale=self._scale(selected, n_columns),
+            scale=self._scale(n_columns),
             ridge=self.config.ridge,
             landmarks=landmarks,
             sign=sign,
         )
 
-    def _scale(self, selected: IntArray, n_columns: int) -> float:
+    def _scale(self, n_columns: int) -> float:
         """Factor of squared distances or inner products: their mean must not grow with the columns."""
-        factor = self._gamma(selected) if self.config.kernel == "rbf" else 1.0
-        return factor / max(1, n_columns)
-
-    def _gamma(self, selected: IntArray) -> float:
-        """The configured gamma, or the one that makes the median exponent -1."""
-        if self.config.gamma != "median":
-            return float(self.config.gamma)
-        rng = np.random.default_rng([self.seed, PAIR_STREAM])
-        rows = np.flatnonzero(self.problem.weights[: self.problem.n_fit] > 0)
-        first, second = rows[rng.integers(0, len(rows), (2, 2000))]
-        columns = selected
-        if not len(columns):
-            varying = np.flatnonzero(self.problem.varies)
-            columns = varying[np.unique(np.linspace(0, len(varying) - 1, 200).astype(np.intp))]
-        squares = (self.inputs(columns, first) - self.inputs(columns, second))[:, first != second] ** 2
-        distances = squares.mean(axis=0) if len(selected) else squares
-        # Columns that hardly vary (border pixels) have a median of zero, whatever their mean.
-        return 1 / max(float(np.median(distances)), 0.2)
+        return (self.config.gamma if self.config.kernel == "rbf" else 1.0) / max(1, n_columns)
 
     def _landmarks(self, rows: IntArray, n_landmarks: int | str | None) -> IntArray | None:
         """Places of landmarks among some rows, or None where all rows are centres."""
@@ -300,17 +281,17 @@ class KernelScorer(Scorer):
         task = final._task(rows, np.array([0, len(rows)]), selected, len(selected), landmarks)
         coefficients, intercept = train_kernel(task)
         centres = self.inputs(selected, rows if landmarks is None else rows[landmarks])
-        kernel, factor = self.config.kernel, final._scale(selected, len(selected))
+        kernel, factor = self.config.kernel, final._scale(len(selected))
         reader = ScaledColumns.of(self.problem, selected, self.config.clip)
         return KernelPredictor(reader, kernel, factor, centres, coefficients, intercept, *self.problem.target_scales)
 
     def _tuned(self, selected: IntArray) -> KernelScorer:
         """The scorer, in double precision on the CPU, with the ridge and gamma that have the lowest validation loss."""
         config = self.config
-        gammas, gamma = ((1.0, 0.25, 0.5, 2.0), self._gamma(selected)) if config.kernel == "rbf" else ((1.0,), 1.0)
+        factors = (1.0, 0.25, 0.5, 2.0) if config.kernel == "rbf" else (1.0,)
         plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
         ridges = [config.ridge * factor for factor in (1.0, 0.001, 0.01, 0.1, 10.0)]
-        sizes = [(gamma * factor, ridge) for factor, ridge in product(gammas, ridges)]
+        sizes = [(config.gamma * factor, ridge) for factor, ridge in product(factors, ridges)]
         shared = self.problem, plain.remote
         losses = run_tasks(_selection_loss, [(selected, *size) for size in sizes], self.n_jobs, shared=shared)
         return plain.with_size(*sizes[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))])

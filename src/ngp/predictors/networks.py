@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from itertools import groupby, pairwise, product
@@ -52,7 +52,6 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
     "weight_decay": [Interval(Real, 0, None, closed="left")],
     "n_draws": [Interval(Integral, 1, None, closed="left")],
-    "warm_start": ["boolean"],
     "refit_epochs": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     "dtype": [StrOptions({"float32", "float64"})],
 }
@@ -82,9 +81,6 @@ class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
         Decay of the weights, apart from the gradients (AdamW).
     n_draws : int, default=2
         Number of networks, each with random numbers of its own, whose predictions are averaged.
-    warm_start : bool, default=False
-        Whether candidates begin with the trained network of the selection so far, the winner of the last step, and
-        weights of zero for what is new, instead of random weights.
     clip : float or None, default=4.0
         Standardised inputs are held within so many deviations.
     refit_epochs : int or "auto", default="auto"
@@ -121,7 +117,6 @@ class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 0.05,
         weight_decay: float = 0.0,
         n_draws: int = 2,
-        warm_start: bool = False,
         clip: float | None = 4.0,
         refit_epochs: int | Literal["auto"] = "auto",
         dtype: str = "float32",
@@ -133,7 +128,6 @@ class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.n_draws = n_draws
-        self.warm_start = warm_start
         self.clip = clip
         self.refit_epochs = refit_epochs
         self.dtype = dtype
@@ -181,8 +175,6 @@ class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
         Decay of the weights, apart from the gradients (AdamW).
     n_draws : int, default=1
         Number of networks, each with random numbers of its own, whose predictions are averaged.
-    warm_start : bool, default=False
-        Whether candidates begin with the trained network of the selection so far, the winner of the last step.
     refit_epochs : int or "auto", default="auto"
         Epochs of the final network; ``"auto"`` takes `epochs` or three times as many, whichever does better on the
         folds.
@@ -219,7 +211,6 @@ class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 0.003,
         weight_decay: float = 0.0,
         n_draws: int = 1,
-        warm_start: bool = False,
         refit_epochs: int | Literal["auto"] = "auto",
         dtype: str = "float32",
     ) -> None:
@@ -230,7 +221,6 @@ class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.n_draws = n_draws
-        self.warm_start = warm_start
         self.refit_epochs = refit_epochs
         self.dtype = dtype
 
@@ -248,7 +238,7 @@ class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
         shape = _image_shape(self.image_shape, problem.n_columns)
         device = resolve_device(device, self.dtype)
         scorer = CNNScorer(self, problem, random_state, n_jobs, device, shape)
-        assert scorer.numbers_an_image  # or the network is refused
+        scorer.numbers(0)  # refuses a network that returns something else
         return scorer
 
 
@@ -278,7 +268,6 @@ class Run:
     draw: int  # number of the draw, which the initial weights and the batches depend on
     splits: list[Split]  # the splits in which the networks are trained, each a round and a fold in it
     plan: tuple[IntArray, FloatArray]  # the batches (see `ngp.kernels.networks.plan_batches`)
-    start: list[Tensor] | None = None  # parameters to begin with, one copy a split
 
 
 @dataclass(frozen=True)
@@ -341,7 +330,7 @@ class NetworkScorer(Scorer):
         """Validation losses of S + g for the new columns g of every candidate."""
         selected = np.asarray(selected, dtype=np.intp)
         with one_torch_thread():
-            step = _Step.of(self, selected, self.config.epochs, warm=self.config.warm_start)
+            step = _Step.of(self, selected, self.config.epochs)
             shared = self.problem, self.remote, step
             order = np.argsort(candidates.sizes, kind="stable")  # so that candidates of one size are together
             length = self._chunk_length(len(candidates), len(selected) + int(candidates.sizes.max()))
@@ -414,12 +403,7 @@ class NetworkScorer(Scorer):
         module, seed = self.module(int(sizes.max()), n_selected, run.draw), self.number(n_selected, run.draw)
         network = StackedNetwork(module, len(sizes), device=self.device, dtype=dtype, seed=seed)
         with torch.no_grad():
-            if run.start is None:
-                self.adapt(network, sizes)
-            for own, given in zip(network.parameters, run.start or (), strict=run.start is not None):
-                copies = given.repeat(len(own) // len(given), *[1] * (own.ndim - 1))
-                own.zero_()
-                own[..., : copies.shape[-1]] = copies  # new columns of the first layer of an MLP stay at zero
+            self.adapt(network, sizes)
         return network
 
     def adapt(self, network: StackedNetwork, sizes: IntArray) -> None:
@@ -464,7 +448,7 @@ class NetworkScorer(Scorer):
             return int(config.refit_epochs)
         losses = []
         for factor in (1, 3):
-            step = _Step.of(self, selected, config.epochs * factor, warm=False)
+            step = _Step.of(self, selected, config.epochs * factor)
             parts = _step_losses(self.problem, self.remote, step, [selected[:0]])[0]
             loss = float(parts @ self.problem.part_weights)
             losses.append((loss if isfinite(loss) else inf, factor))
@@ -478,16 +462,11 @@ class _Step:
     runs: list[Run]
 
     @classmethod
-    def of(cls, scorer: NetworkScorer, selected: IntArray, epochs: int, *, warm: bool) -> _Step:
+    def of(cls, scorer: NetworkScorer, selected: IntArray, epochs: int) -> _Step:
         runs = []
         for splits, draw in product(scorer.split_groups, range(scorer.config.n_draws)):
             plan = scorer.plan([scorer.training_rows(split) for split in splits], epochs, len(selected), draw)
-            run = Run(selected, draw, splits, plan)
-            if warm and len(selected):
-                nothing = [selected[:0]]
-                network = scorer.trained(run, nothing, scorer.inputs(selected, nothing))
-                run = replace(run, start=[p.detach() for p in network.parameters])
-            runs.append(run)
+            runs.append(Run(selected, draw, splits, plan))
         return cls(runs)
 
 
@@ -661,12 +640,12 @@ class CNNScorer(NetworkScorer):
             return self.architecture(n_columns)()
 
     @cached_property
-    def numbers_an_image(self) -> int:
+    def _numbers_an_image(self) -> int:
         """Numbers in the outputs of all layers, and in the patches of the convolutions; a wrong network is refused."""
         import torch
         from torch import nn
 
-        total = 1
+        total = 0
 
         def count(module: nn.Module, inputs: Any, outputs: Any) -> None:
             nonlocal total
@@ -688,11 +667,11 @@ class CNNScorer(NetworkScorer):
                 f"network returned {found} for images of shape {tuple(images.shape)}: it must return {expected}, "
                 "one row of outputs for each image."
             )
-        return total // len(images)
+        return max(1, total // len(images))
 
     def numbers(self, n_columns: int) -> int:
         """About how many numbers the layers of one network hold while it is trained with a batch."""
-        return self.numbers_an_image * self.config.batch_size
+        return self._numbers_an_image * self.config.batch_size
 
     @cached_property
     def scale(self) -> float:

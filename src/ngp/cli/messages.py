@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ __all__ = [
     "Refusal",
     "drop_options",
     "in_words",
-    "is_terminal",
     "note",
     "printable",
     "quoted",
@@ -88,8 +86,3 @@ def warnings_as_notes(quiet: bool) -> Iterator[None]:
         yield
     for text in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, UserWarning)):
         note(f"Note: {text}", quiet)
-
-
-def is_terminal() -> bool:
-    """Whether somebody watches standard error."""
-    return sys.stderr.isatty()
