@@ -13,7 +13,7 @@ from ngp.kernels.devices import has_nvidia_driver
 
 NEEDS_TORCH = ["scoring_torch", "networks", "deeplift"]
 NEEDS_TRITON = ["perceptron_gpu", "scoring_triton"]
-DRAWS = ["candidates_plot", "comparison_plot", "fit_plot", "pixels_plot", "plots", "ranking_plot", "roar_plot"]
+DRAWS = ["comparison_plots", "plots"]
 
 collect_ignore = [
     f"src/ngp/{folder}/{module}.py"

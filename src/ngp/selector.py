@@ -583,10 +583,6 @@ def _prepare(
     if blocks is not None:
         groups = groups.expand(blocks)
         fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
-    if predictor.scoring is not None and selector.loss != "auto":
-        raise ValueError(
-            f"loss={selector.loss!r} and scoring={predictor.scoring!r} exclude each other: give only one of them."
-        )
     problem = make_problem(
         data,
         targets,

@@ -457,7 +457,7 @@ def test_a_training_that_diverged_is_not_taken_for_the_better_one(monkeypatch: p
         def loss(scorer: Any, selected: Any, epochs: int, bad: int = bad) -> float:
             return np.nan if epochs == bad else 1.0
 
-        def losses(problem: Any, recipe: Any, step: float, candidates: Any) -> Any:
+        def losses(problem: Any, remote: Any, step: float, candidates: Any) -> Any:
             return np.full((1, len(problem.part_weights)), step)
 
         monkeypatch.setattr(networks._Step, "of", loss)

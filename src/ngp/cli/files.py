@@ -40,7 +40,7 @@ REDUCED = (".csv", ".tsv", ".parquet", ".feather", ".npz")
 
 @dataclass(frozen=True)
 class Table:
-    """What was read."""
+    """A table that was read."""
 
     source: str  # for messages
     frame: DataFrame  # with different names of columns
@@ -87,7 +87,7 @@ def read_table(path: str) -> Table:
 
 
 def _checked(source: str, frame: DataFrame, numbered: bool = False) -> Table:
-    """Refuse what can't be a table of samples."""
+    """Refuse tables with repeated names, or too few rows or columns."""
     frame.columns = [str(name) for name in frame.columns]
     _refuse_repeated(source, list(frame.columns))
     if len(frame.columns) < 2:
@@ -138,7 +138,7 @@ def _read_text(source: str, content: bytes) -> DataFrame:
 
 
 def _header(source: str, content: bytes) -> tuple[list[str], str]:
-    """The names in the first line, and what stands between them."""
+    """The names in the first line, and their separator."""
     try:
         start = content[:1_000_000].decode("utf-8-sig", errors="strict" if len(content) <= 1_000_000 else "ignore")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""How the commands say things: refusals, notes, names that are safe to print."""
+"""Messages of the commands: refusals, failures, notes, and names that are safe to print."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ class Failure(click.ClickException):
 
 
 def note(text: str, quiet: bool = False) -> None:
-    """Say something on standard error, in one line."""
+    """Print one line to standard error."""
     if not quiet:
         click.echo(" ".join(text.split()), err=True)
 
 
 def printable(name: str) -> str:
-    r"""The name without what would break a line or move a cursor."""
+    """The name with escapes for characters that would break a line or move the cursor."""
     return name if name.isprintable() else repr(name)[1:-1]
 
 
 def quoted(names: Sequence[str], most: int = 5) -> str:
-    """Names in quotes, one after the other; of many only the first few."""
+    """Names in quotes; of many, only the first few."""
     return listed([repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…") for name in names], most)
 
 
 def drop_options(names: Sequence[str]) -> str:
-    """The options that leave columns out, as one would type them; of many only the first few."""
+    """The options that leave columns out, as typed in a shell; of many, only the first few."""
     options = " ".join(f"--drop {shlex.quote(printable(name))}" for name in names[:5])
     return options if len(names) <= 5 else f"{options} and so on"
 
@@ -80,7 +80,7 @@ def in_words(error: BaseException) -> str:
 
 @contextmanager
 def warnings_as_notes(quiet: bool) -> Iterator[None]:
-    """Collect what Python warns about, and say each thing once, after the work."""
+    """Collect warnings, and print each once after the work."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield

@@ -28,7 +28,7 @@ LARGEST = 1e100  # squares of larger numbers come near the end of double precisi
 
 @dataclass(frozen=True)
 class Samples:
-    """What is selected from."""
+    """The rows and columns to select from."""
 
     X: DataFrame  # candidate columns: numbers, booleans and categories, without gaps
     y: AnyArray  # targets
@@ -58,12 +58,12 @@ def prepare(
     candidates = frame.columns.drop(targets)
     if not len(candidates):
         raise Refusal(f"{table.source} has no column left to select from: give more columns, or fewer with --drop.")
-    frame = typed(table.source, frame[candidates]).join(frame[targets])
-    frame, left_out = without_gaps(table.source, frame, targets, missing)
+    frame = _typed(table.source, frame[candidates]).join(frame[targets])
+    frame, left_out = _without_gaps(table.source, frame, targets, missing)
     X, y = frame[candidates], _target_values(table.source, frame[targets])
-    refuse_huge(table.source, X)
+    _refuse_huge(table.source, X)
     task, why = _task(targets, y, task)
-    counts = row_numbers(X)
+    counts = _row_numbers(X)
     unnamed = [name for name in counts if name.startswith("Unnamed: ")]
     index = unnamed if len(unnamed) < X.shape[1] else []  # else nothing would be left
     X, counts = X.drop(columns=index), [name for name in counts if name not in index]
@@ -104,13 +104,13 @@ def _target_values(source: str, frame: DataFrame) -> AnyArray:
     """Text as text, numbers as numbers; several targets side by side."""
     import numpy as np
 
-    frame = plain(source, frame, lambda names: f" in the target {quoted(names)}")
-    text = categories(frame)
+    frame = _plain(source, frame, lambda names: f" in the target {quoted(names)}")
+    text = _categories(frame)
     if text and frame.shape[1] > 1:
         raise Refusal(f"Target {quoted(text)} is text: of several targets each must hold numbers.")
     values: AnyArray = frame.astype(str).to_numpy(dtype=object) if text else frame.to_numpy()
     if not text:
-        refuse_huge(source, frame)
+        _refuse_huge(source, frame)
         values = values if frame.shape[1] == 1 else values.astype(np.float64)
     return values[:, 0] if frame.shape[1] == 1 else values
 
@@ -134,7 +134,7 @@ def _task(targets: list[str], y: AnyArray, asked: str) -> tuple[str, str]:
 
 
 def _check_targets(targets: list[str], y: AnyArray, task: str) -> int:
-    """Refuse what can't be predicted; return the number of classes, zero for a regression."""
+    """Refuse targets that can't be predicted; return the number of classes, zero for a regression."""
     import numpy as np
 
     for name, values in zip(targets, y.reshape(len(y), -1).T, strict=True):
@@ -160,7 +160,7 @@ def _check_targets(targets: list[str], y: AnyArray, task: str) -> int:
 
 
 def _split(y: AnyArray, task: str, share: float, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Rows to learn from and rows to set aside, alike in their classes where they can be."""
+    """Rows to learn from and rows to set aside, stratified by class if possible."""
     import numpy as np
     from sklearn.model_selection import train_test_split
 
@@ -185,7 +185,7 @@ def _summary(X: DataFrame, held_out: tuple[DataFrame, AnyArray] | None, targets:
     rows = counted(len(X), "row")
     if held_out is not None:
         rows += f" to learn from and {len(held_out[0]):,} held out"
-    names = [printable(name) for name in categories(X)]
+    names = [printable(name) for name in _categories(X)]
     text = f" ({len(names)} of text, one-hot as groups: {listed(names)})" if names else ""
     return f"{rows}, {counted(X.shape[1], 'column')}{text} to select from; target {quoted(targets)}"
 
@@ -220,14 +220,14 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def typed(source: str, frame: DataFrame) -> DataFrame:
+def _typed(source: str, frame: DataFrame) -> DataFrame:
     """Give every candidate column a plain type: numbers, booleans or a category."""
-    frame = plain(source, frame, lambda names: f", or leave out what can't be: {drop_options(names)}")
-    _refuse_many_levels(source, frame, categories(frame))
+    frame = _plain(source, frame, lambda names: f", or leave out what can't be: {drop_options(names)}")
+    _refuse_many_levels(source, frame, _categories(frame))
     return frame
 
 
-def plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> DataFrame:
+def _plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> DataFrame:
     """Numbers as numpy numbers, text as categories; refuse anything else."""
     import numpy as np
 
@@ -250,7 +250,7 @@ def plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]
     return frame
 
 
-def categories(frame: DataFrame) -> list[str]:
+def _categories(frame: DataFrame) -> list[str]:
     """Names of the category columns."""
     return [str(name) for name, dtype in frame.dtypes.items() if str(dtype) == "category"]
 
@@ -276,10 +276,10 @@ def _plain_column(column: Series) -> Series | None:
 
 
 def _refuse_numbers_as_text(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> None:
-    """Refuse a column of numbers that a word or a decimal comma among them has turned into text."""
+    """Refuse numbers that were read as text because of a word or decimal commas among them."""
     import pandas as pd
 
-    for name in categories(frame):
+    for name in _categories(frame):
         texts = pd.Series([text for text in frame[name].cat.categories if isinstance(text, str)], dtype=object)
         right = pd.to_numeric(texts, errors="coerce").notna()
         close = pd.to_numeric(texts.str.strip().str.replace(",", "."), errors="coerce").notna()
@@ -305,8 +305,8 @@ def _refuse_many_levels(source: str, frame: DataFrame, categories: Sequence[str]
         )
 
 
-def without_gaps(source: str, frame: DataFrame, targets: Sequence[str], missing: str) -> tuple[DataFrame, str]:
-    """Refuse gaps or leave rows out, as the user says; gaps that are to be filled stay."""
+def _without_gaps(source: str, frame: DataFrame, targets: Sequence[str], missing: str) -> tuple[DataFrame, str]:
+    """Refuse missing values, or drop their rows; values that will be imputed stay missing."""
     gaps = frame.isna()
     counts = gaps.sum()
     found = [str(name) for name, count in counts.items() if count]
@@ -359,8 +359,8 @@ def _shown(filler: Any) -> str:
     return quoted([filler]) if isinstance(filler, str) else f"{filler:.4g}"
 
 
-def refuse_huge(source: str, frame: DataFrame) -> None:
-    """Refuse infinite numbers, and those whose squares are."""
+def _refuse_huge(source: str, frame: DataFrame) -> None:
+    """Refuse infinite numbers, and those with infinite squares."""
     import numpy as np
 
     numbers = frame.select_dtypes("number")
@@ -374,8 +374,8 @@ def refuse_huge(source: str, frame: DataFrame) -> None:
             )
 
 
-def row_numbers(frame: DataFrame) -> list[str]:
-    """Columns that count the rows, 0, 1, 2 and so on: an index that somebody saved along with the data."""
+def _row_numbers(frame: DataFrame) -> list[str]:
+    """Columns that count the rows, such as an index that was saved with the data."""
     import numpy as np
 
     whole = frame.select_dtypes("integer")

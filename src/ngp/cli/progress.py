@@ -1,4 +1,4 @@
-"""What one sees while the selector runs: a live table, or lines where nobody watches."""
+"""Progress of a selection: a live table in a terminal, lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Progress:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show a live table where somebody watches, for as long as the work takes."""
+        """Show a live table during the work if standard error is a terminal."""
         self._begin = perf_counter()
         if self._quiet or not sys.stderr.isatty():
             yield
@@ -84,7 +84,7 @@ class Progress:
             click.echo("  ".join(filter(None, parts)), err=True)
 
     def _cells(self, place: int) -> list[str]:
-        """Number of a step, what it did, loss ± its error, gain, p-value, time that is left."""
+        """Number of a step, action, loss ± its error, gain, p-value, remaining time."""
         step, number = self._steps[place], str(len(self._made) + place)
         loss = with_error(step.loss, step.standard_error)
         if step.action == "start":
@@ -96,7 +96,7 @@ class Progress:
         return [number, what, loss, gain, shown_p, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
 
     def _seconds_left(self) -> float | None:
-        """As long as the last addition, for each that is to come; unknown where a threshold decides."""
+        """The time of the last addition for each that is to come; None if their number is unknown."""
         estimates = []
         last = self._steps[-1]
         if self._n_features is not None:

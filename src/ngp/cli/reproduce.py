@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
-# As in ngp.paper, which is not imported before it is needed.
+# As in ngp.paper, which is imported only when it is needed.
 NAMES = ("table1", "table2", "fig1", "fig3", "fig4", "fig5", "fig6")
 PROTOCOLS = ("published", "sound")
 

@@ -111,7 +111,7 @@ static void NAME(find_shift)(const Task *t, Work *w, long cand, long draw)
 }
 
 /* Adds rows [from, to) to the Gram matrix of their segment and, for linear units, of all rows. */
-static void NAME(add_rows)(const Task *t, Work *w, long cand, long draw, long from, long to, REAL *gram,
+static APART void NAME(add_rows)(const Task *t, Work *w, long cand, long draw, long from, long to, REAL *gram,
                            int with_linear)
 {
     const long ld = w->row_width, rows = to - from, lin_ld = w->row_width - w->seg_width;
@@ -170,7 +170,7 @@ static void NAME(split_signs)(const double *y, REAL *rows, long width, long apar
 }
 
 /* The parts of the rows that no draw changes: 1, targets, linear units. */
-static void NAME(fill_tail)(const Task *t, Work *w, long cand)
+static APART void NAME(fill_tail)(const Task *t, Work *w, long cand)
 {
     const Linear *lin = &t->linear;
     const long J = lin->n_rows, Q = lin->n_outputs, width = w->row_width - w->tail_first;

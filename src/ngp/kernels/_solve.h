@@ -44,7 +44,7 @@ static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
 }
 
 /* Output weights of one fold; where rounding made the matrix indefinite, with the smallest ridge that will do, about. */
-static void NAME(solve_fold)(const Task *t, Work *w, long fold)
+static APART void NAME(solve_fold)(const Task *t, Work *w, long fold)
 {
     const long n = w->n_params, ld = w->sys_width, Q = t->linear.n_outputs;
     REAL *solution = w->solution + fold * Q * ld;

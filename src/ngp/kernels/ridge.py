@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -80,14 +79,12 @@ class Moments:
     ) -> list[Solution]:
         """Coefficients and intercept for each ridge, as `fit_ridge` defines them."""
         gram, right, mean, target_mean = self._centred()
-        centre = np.zeros_like(right) if centre is None else centre
-        size, coefs = max(self.n_rows, len(gram)), []
-        if len(ridges) == 1:
-            coefs = _within(norm_bound, _solve_by_cholesky(gram, right - gram @ centre, ridges[0], size), centre)
-        if not coefs:
-            values, vectors = _eigenvectors(gram, size)
-            basis = _Basis(values, lambda coef: vectors.T @ coef, lambda inside: vectors @ inside)
-            coefs = [_solve_in(basis, right, ridge, norm_bound, centre) for ridge in ridges]
+        size = max(self.n_rows, len(gram))
+        coefs = _solve(gram, right if centre is None else right - gram @ centre, ridges, size)
+        coefs = coefs if centre is None else [coef + centre for coef in coefs]
+        if not coefs or not _obey(norm_bound, coefs):
+            values, basis = _eigenvectors(gram, size)
+            coefs = [_solve_by_eigenvalues(values, basis, right, ridge, norm_bound, centre) for ridge in ridges]
         return [(coef, target_mean - mean @ coef) for coef in coefs]
 
     def _centred(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -115,7 +112,6 @@ def _fit_few_rows(
 ) -> list[Solution]:
     """Solve in the dual, whose matrix is of the size of the rows."""
     mean, target_mean = np.zeros(features.shape[1]), np.zeros(targets.shape[1])
-    centre = np.zeros((len(mean), len(target_mean))) if centre is None else centre
     if intercept:
         mean, target_mean = (np.average(values, axis=0, weights=weights) for values in (features, targets))
     design = features - mean
@@ -124,21 +120,30 @@ def _fit_few_rows(
         design[:, weights @ design**2 <= weights.sum() * rounding**2] = 0
     root = np.sqrt(weights)[:, None]
     design, response = root * design, root * (targets - target_mean)
-    kernel, size, coefs = design @ design.T, features.shape[1], []
-    if len(ridges) == 1:
-        dual = _solve_by_cholesky(kernel, response - design @ centre, ridges[0], size)
-        coefs = _within(norm_bound, None if dual is None else design.T @ dual, centre)
-    if not coefs:
+    kernel, size = design @ design.T, features.shape[1]
+    duals = _solve(kernel, response if centre is None else response - design @ centre, ridges, size)
+    coefs = [design.T @ dual if centre is None else design.T @ dual + centre for dual in duals]
+    if not coefs or not _obey(norm_bound, coefs):
         values, vectors = _eigenvectors(kernel, size)
-        scaled = vectors / np.sqrt(values)  # design.T @ scaled, never computed, are the Gram matrix's eigenvectors
-        basis = _Basis(values, lambda coef: scaled.T @ (design @ coef), lambda inside: design.T @ (scaled @ inside))
+        basis = design.T @ (vectors / np.sqrt(values))  # eigenvectors of the Gram matrix
         right = design.T @ response
-        coefs = [_solve_in(basis, right, ridge, norm_bound, centre) for ridge in ridges]
+        coefs = [_solve_by_eigenvalues(values, basis, right, ridge, norm_bound, centre) for ridge in ridges]
     return [(coef, target_mean - mean @ coef) for coef in coefs]
 
 
+def _solve(matrix: FloatArray, right: FloatArray, ridges: Sequence[float], size: int) -> list[FloatArray]:
+    """Return (matrix + ridge I)^-1 right for each ridge, or nothing if a matrix is numerically singular."""
+    if len(ridges) == 1:
+        solution = _solve_by_cholesky(matrix, right, ridges[0], size)
+        return [] if solution is None else [solution]
+    values, vectors = np.linalg.eigh(matrix)  # unlike SciPy's, it lets other threads run
+    if values[0] + min(ridges) <= size * _EPS * values[-1]:
+        return []
+    left = vectors.T @ right
+    return [vectors @ (left / (values + ridge)[:, None]) for ridge in ridges]
+
+
 def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: int) -> FloatArray | None:
-    """Return (gram + ridge I)^-1 right, or None where the matrix is numerically singular."""
     matrix = gram.copy()
     matrix.flat[:: len(matrix) + 1] += ridge
     one_norm = np.abs(matrix).sum(axis=0).max(initial=0.0)
@@ -153,43 +158,39 @@ def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: 
     return np.asarray(cho_solve(factor, right), dtype=np.float64)
 
 
-def _within(norm_bound: float | None, change: FloatArray | None, centre: FloatArray) -> list[FloatArray]:
-    """The coefficients in a list, which is empty if there are none or if they violate the bound."""
-    if change is None:
-        return []
-    coef = change + centre
-    return [coef] if norm_bound is None or np.linalg.norm(coef) <= norm_bound else []
+def _obey(norm_bound: float | None, coefs: list[FloatArray]) -> bool:
+    return norm_bound is None or all(np.linalg.norm(coef) <= norm_bound for coef in coefs)
 
 
 def _eigenvectors(gram: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues that are more than rounding errors, and their eigenvectors."""
-    values, vectors = np.linalg.eigh(gram)  # unlike SciPy's, it lets other threads run
+    values, vectors = np.linalg.eigh(gram)
     kept = values > 10 * size * _EPS * max(values[-1], 0.0)
     return values[kept], vectors[:, kept]
 
 
-class _Basis(NamedTuple):
-    """Eigenvalues of a Gram matrix, and how coefficients are written in its eigenvectors, and back."""
-
-    values: FloatArray
-    inside: Callable[[FloatArray], FloatArray]
-    outside: Callable[[FloatArray], FloatArray]
-
-
-def _solve_in(
-    basis: _Basis, right: FloatArray, ridge: float, norm_bound: float | None, centre: FloatArray
+def _solve_by_eigenvalues(
+    values: FloatArray,
+    basis: FloatArray,
+    right: FloatArray,
+    ridge: float,
+    norm_bound: float | None,
+    centre: FloatArray | None,
 ) -> FloatArray:
     """Return (Gram + multiplier I)^-1 (right + ridge centre), the multiplier raised from ridge by need."""
-    values, inside = basis.values, basis.inside(right + ridge * centre)
-    beyond = ridge * (centre - basis.outside(basis.inside(centre))) if centre.any() else centre  # no feature sees it
+    centre = np.zeros_like(right) if centre is None else centre
+    inside: FloatArray = basis.T @ (right + ridge * centre)
+    outside: FloatArray = ridge * (centre - basis @ (basis.T @ centre))  # where the features say nothing
     multiplier = ridge
     if norm_bound is not None:
         if norm_bound == 0.0:
             return np.zeros_like(centre)
-        energies = np.append((inside**2).sum(axis=1), (beyond**2).sum())
+        energies = np.append((inside**2).sum(axis=1), (outside**2).sum())
         multiplier = _find_multiplier(np.append(values, 0.0), energies, ridge, norm_bound)
-    coef = basis.outside(inside / (values + multiplier)[:, None])
-    return coef + beyond / multiplier if beyond.any() else coef
+    coef: FloatArray = basis @ (inside / (values + multiplier)[:, None])
+    if outside.any():
+        coef += outside / multiplier
+    return coef
 
 
 def _find_multiplier(values: FloatArray, energies: FloatArray, start: float, norm_bound: float) -> float:

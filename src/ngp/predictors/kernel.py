@@ -109,12 +109,7 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
         self.dtype = dtype
 
     def bind(
-        self,
-        problem: Problem,
-        *,
-        random_state: int,
-        n_jobs: int | None = None,
-        device: str = "auto",
+        self, problem: Problem, *, random_state: int, n_jobs: int | None = None, device: str = "auto"
     ) -> KernelScorer:
         """Prepare for one problem."""
         self._validate_params()

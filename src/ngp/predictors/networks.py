@@ -133,12 +133,7 @@ class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
         self.dtype = dtype
 
     def bind(
-        self,
-        problem: Problem,
-        *,
-        random_state: int,
-        n_jobs: int | None = None,
-        device: str = "auto",
+        self, problem: Problem, *, random_state: int, n_jobs: int | None = None, device: str = "auto"
     ) -> MLPScorer:
         """Prepare for one problem."""
         self._validate_params()
@@ -225,12 +220,7 @@ class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
         self.dtype = dtype
 
     def bind(
-        self,
-        problem: Problem,
-        *,
-        random_state: int,
-        n_jobs: int | None = None,
-        device: str = "auto",
+        self, problem: Problem, *, random_state: int, n_jobs: int | None = None, device: str = "auto"
     ) -> CNNScorer:
         """Prepare for one problem."""
         self._validate_params()

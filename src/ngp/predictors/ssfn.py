@@ -385,8 +385,9 @@ class SSFNScorer(Scorer):
         for draw in range(config.n_draws):
             random, biases = self.layer(draw, n_selected, n_selected + step.n_new, config.n_units)
             slots[draw, :, : config.n_units] = random[n_selected:]
-            if layers:
-                base[draw, :, : config.n_units] = inputs.T @ random[:n_selected] + biases
+            for start in range(0, shape[1], 2**10):  # products of more rows would outgrow the cache
+                some = slice(start, start + 2**10)
+                base[draw, some, : config.n_units] = inputs[:, some].T @ random[:n_selected] + biases
         penalties = self.penalties(n_selected)  # the same for all candidates of a step
         state = fit.state(*rows)
         return LayerTask(segments, weights, targets.astype(self.dtype), base, slots, state, config.n_units, penalties)

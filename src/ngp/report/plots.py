@@ -20,19 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
 __all__ = [
-    "MOST_BARS",
-    "MOST_PAIRS",
-    "bars_height",
-    "candidates_height",
-    "candidates_shown",
-    "plot_candidates",
-    "plot_fit",
-    "plot_path",
-    "plot_pixels",
-    "plot_ranking",
-    "plot_runners_up",
-    "plot_stability",
-]
+    "plot_candidates", "plot_fit", "plot_path", "plot_pixels", "plot_ranking", "plot_runners_up", "plot_stability",
+]  # fmt: skip
 
 BLUE, ORANGE, PALE_GREY = *COLOURS[:2], "#8C8C8C"
 WHITE = "#FDFDFD"  # also on a dark page, where "white" becomes the colour of the page
