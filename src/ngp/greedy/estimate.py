@@ -63,8 +63,8 @@ class Estimate:
     >>> estimate = NeuralGreedyPursuit(n_features_to_select=3, random_state=0).estimate(X, X[:, 0])
     >>> estimate.n_fits
     57
-    >>> print(estimate)
-    ... to ... for 3 steps with 57 fits on the cpu, and about ... MB of memory beside X.
+    >>> print("It takes", estimate)
+    It takes ... to ... for 3 steps with 57 fits on the cpu, and about ... MB of memory beside X.
     """
 
     seconds: tuple[float, float]
