@@ -234,11 +234,10 @@ def test_a_selector_stays_as_it_was() -> None:
 
 def test_printed() -> None:
     found = Estimate((40.0, 90.0), 2_345_000_000, 2, 1200, "cuda")
-    assert (
-        str(found) == "40 s to 1 min 30 s for 2 steps with 1,200 fits on the cuda, and about 2.3 GB of memory beside X."
-    )
+    work = "2 steps with 1,200 fits on the cuda"
+    assert str(found) == f"Between 40 s and 1 min 30 s for {work}, and about 2.3 GB of memory beside X."
     found = Estimate((0.5, 1.0), 50_000_000, 1, 1, "cpu")
-    assert str(found) == "0.5 s to 1 s for 1 step with 1 fit on the cpu, and about 50 MB of memory beside X."
+    assert str(found) == "Between 0.5 s and 1 s for 1 step with 1 fit on the cpu, and about 50 MB of memory beside X."
 
 
 def test_errors_are_those_of_fit() -> None:
