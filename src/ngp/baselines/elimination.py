@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, check_X_y
 from threadpoolctl import threadpool_limits
 
@@ -27,7 +27,7 @@ from ngp.data.folds import make_rounds
 from ngp.data.problem import Problem
 from ngp.greedy.path import standard_error
 from ngp.predictors.base import ColumnSets, FittedPredictor
-from ngp.predictors.committee import PREDICTORS, bind_predictor, resolve_predictor
+from ngp.predictors.committee import bind_predictor, resolve_predictor
 
 __all__ = ["ROAR", "DropOneOut", "EliminationStep", "RoarCurve", "roar_curve"]
 
@@ -48,44 +48,24 @@ class EliminationStep:
 Judge = Callable[[IntArray], tuple[FloatArray, FloatArray]]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Elimination(Baseline):
     """Base of the methods that eliminate: a subclass judges each feature among those that are left."""
+
+    predictor: Any = "kernel"
+    step: int | float = 1
+    cv: Any = 5
+    threshold: float | None = None
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,
         "threshold": [*Baseline._parameter_constraints["threshold"], None],
-        "predictor": [
-            StrOptions(set(PREDICTORS)),
-            HasMethods("bind"),
-            HasMethods(["fit", "predict"]),
-            list,
-            tuple,
-            callable,
-        ],
+        "predictor": [object],
         "step": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")],
         "cv": [object],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        predictor: Any = "kernel",
-        step: int | float = 1,
-        cv: Any = 5,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = None,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
-        self.predictor = predictor
-        self.step = step
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @abstractmethod
     def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
@@ -142,7 +122,13 @@ class Elimination(Baseline):
             return min(int(self.step), max(1, n_left - 1))
         return max(1, int(self.step * n_left))
 
-    def _own_choice(self) -> BoolArray:
+    def _choose(self, number: int | None) -> BoolArray:
+        if number is None and self.threshold is not None:
+            return super()._choose(None)
+        mask: BoolArray = self.ranking_ <= (self._best_size() if number is None else number)
+        return mask
+
+    def _best_size(self) -> int:
         """Go back from the last feature, as long as one of the next three sets has a clearly lower loss.
 
         Much larger sets don't count: their losses are optimistic, since they were chosen from many by the same rows.
@@ -152,14 +138,7 @@ class Elimination(Baseline):
         chosen = 0
         while any(losses[chosen + 1 : chosen + 4] < losses[chosen] - errors[chosen]):
             chosen += 1
-        return self._last_ones(len(self.path_[-1 - chosen].features))
-
-    def _choose(self, number: int | None) -> BoolArray:
-        return super()._choose(None) if number is None else self._last_ones(number)
-
-    def _last_ones(self, number: int) -> BoolArray:
-        mask: BoolArray = self.ranking_ <= number
-        return mask
+        return len(self.path_[-1 - chosen].features)
 
 
 class DropOneOut(Elimination):
@@ -168,6 +147,8 @@ class DropOneOut(Elimination):
     After Ye and Sun (2018). The utility of a feature is the rise of the validation loss when it is dropped and the
     predictor is trained again. Features are eliminated until none is left; then the validation loss decides: the
     smallest set is selected that none of the next three larger sets beats by more than one standard error.
+
+    The other parameters and attributes are those of `ngp.baselines.Baseline`.
 
     Parameters
     ----------
@@ -179,11 +160,9 @@ class DropOneOut(Elimination):
     cv : int, float, "loo", splitter or splits, default=5
         Validation of sets of features, as in `ngp.NeuralGreedyPursuit`.
     n_features_to_select : int, float or None, default=None
-        Number or share of the features to select, those that leave last; None selects by `threshold`.
+        Number or share of the features to select, those that leave last.
     threshold : float or None, default=None
         Features with a larger importance are selected; None lets the validation loss decide.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
     n_jobs : int or None, default=None
         Parallel tasks. The result doesn't depend on it.
     random_state : int, RandomState or None, default=None
@@ -193,8 +172,6 @@ class DropOneOut(Elimination):
     ----------
     importances_ : float array of shape (`n_features_in_`,)
         Rise of the loss when the feature left, at least that of features that left earlier; they sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
     ranking_ : int array of shape (`n_features_in_`,)
         1 for the feature that left last, and so on; constant features share the last rank.
     path_ : tuple of EliminationStep
@@ -220,6 +197,7 @@ class DropOneOut(Elimination):
         return judge
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ROAR(Elimination):
     """Begin with all features, train, remove the share that the predictor misses least, and retrain.
 
@@ -228,67 +206,18 @@ class ROAR(Elimination):
     step and fold, where `ngp.baselines.DropOneOut` needs one for each feature, but a feature that others could replace
     looks more useful than it is. The features are eliminated until none is left.
 
+    The other parameters and the attributes are those of `ngp.baselines.DropOneOut`.
+
     Parameters
     ----------
-    predictor : object, default="kernel"
-        The predictor that is trained, as in `ngp.NeuralGreedyPursuit`.
     step : int or float, default=0.1
         Number of features that leave in a step, or their share of those that are left (at least one).
-    cv : int, float, "loo", splitter or splits, default=5
-        Validation of sets of features, as in `ngp.NeuralGreedyPursuit`.
-    n_features_to_select : int, float or None, default=None
-        Number or share of the features to select, those that leave last; None selects by `threshold`.
     threshold : float or None, default=0.01
-        Features with a larger importance are selected: the rule of the paper. None lets the validation loss decide,
-        as in `ngp.baselines.DropOneOut`.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
-    n_jobs : int or None, default=None
-        Parallel tasks. The result doesn't depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of folds and of the predictor.
-
-    Attributes
-    ----------
-    importances_ : float array of shape (`n_features_in_`,)
-        Rise of the loss when the feature left, at least that of features that left earlier; they sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
-    ranking_ : int array of shape (`n_features_in_`,)
-        1 for the feature that left last, and so on; constant features share the last rank.
-    path_ : tuple of EliminationStep
-        All steps, from all features to the last one.
-
-    Examples
-    --------
-    >>> from ngp.datasets import make_ohm
-    >>> X, y, truth = make_ohm(100, random_state=0)
-    >>> ROAR(random_state=0).fit(X, y).get_support(indices=True), truth
-    (array([0, 1]), array([0, 1]))
+        Features with a larger importance are selected: the rule of the paper. None lets the validation loss decide.
     """
 
-    def __init__(
-        self,
-        *,
-        predictor: Any = "kernel",
-        step: int | float = 0.1,
-        cv: Any = 5,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = 0.01,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(
-            predictor=predictor,
-            step=step,
-            cv=cv,
-            n_features_to_select=n_features_to_select,
-            threshold=threshold,
-            task=task,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
+    step: int | float = 0.1
+    threshold: float | None = 0.01
 
     def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
         splits = [(part.training(f), part.validation(f)) for part in problem.rounds for f in range(part.n_folds)]
@@ -391,16 +320,8 @@ def roar_curve(
         important.
     shares : sequence of float
         Shares of the features to remove, from 0 to 1; with 1 the prediction is constant.
-    predictor : object, default="kernel"
-        The predictor that is retrained, as in `ngp.NeuralGreedyPursuit`.
-    cv : object, default=5
-        Validation of losses, as in `ngp.NeuralGreedyPursuit`.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
-    n_jobs : int or None, default=None
-        Parallel tasks.
-    random_state : int, RandomState or None, default=None
-        Seed of folds and of the predictor.
+    predictor, cv, task, n_jobs, random_state : object
+        As in `ngp.baselines.DropOneOut`.
 
     Returns
     -------
