@@ -126,7 +126,7 @@ def with_path(sizes: list[int], losses: list[float], error: float) -> Any:
     order = np.argsort(-selector.ranking_)
     nothing = np.zeros(0)
     selector.path_ = tuple(
-        EliminationStep(order[6 - size :], loss, error, order[:0], nothing, 0.0)
+        EliminationStep(order[6 - size :], loss, error, order[:0], nothing)
         for size, loss in zip(sizes, losses, strict=True)
     )
     return selector

@@ -10,7 +10,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,11 +40,10 @@ class EliminationStep:
     standard_error: float  # of that loss
     removed: IntArray  # features that leave in this step, the least useful first
     rises: FloatArray  # rise of the loss without each of those, alone
-    seconds: float  # duration of the step
 
 
-# Features that are left -> validation loss of each part with all of them; mean validation loss without each of them.
-Judge = Callable[[IntArray], tuple[FloatArray, FloatArray]]
+# Columns of each feature that is left -> validation loss of each part with all of them; mean loss without each of them.
+Judge = Callable[[list[IntArray]], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -68,8 +66,8 @@ class Elimination(Baseline):
     }
 
     @abstractmethod
-    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
-        """Make the function that judges a set of features, given as their numbers in ``features``."""
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, seed: int) -> Judge:
+        """Make the function that judges a set of features."""
 
     def own_estimator(self) -> Any:
         """Make the predictor that judges the features."""
@@ -86,10 +84,10 @@ class Elimination(Baseline):
             return bind_predictor(predictor, problem, random_state=data.seed, n_jobs=self.n_jobs, device="auto").at(1)
 
         numbers = np.unique(data.origin)
-        features = ColumnSets.of([np.flatnonzero(data.origin == number) for number in numbers])
+        features = [np.flatnonzero(data.origin == number) for number in numbers]
         # The small matrix products gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"):
-            steps = list(self._eliminate(problem, self._judge(bind, problem, features, data.seed), len(numbers)))
+            steps = list(self._eliminate(problem, self._judge(bind, problem, data.seed), features))
         removed = np.concatenate([step.removed for step in steps])
         by_feature = np.zeros(len(numbers))
         by_feature[removed] = np.maximum.accumulate(np.concatenate([step.rises for step in steps]).clip(min=0))
@@ -99,22 +97,22 @@ class Elimination(Baseline):
             replace(step, features=numbers[step.features], removed=numbers[step.removed]) for step in steps
         )
         # Columns of a category share their feature's importance.
-        return np.repeat(by_feature / features.sizes, features.sizes)
+        sizes = [len(columns) for columns in features]
+        return np.repeat(by_feature / sizes, sizes)
 
-    def _eliminate(self, problem: Problem, judge: Judge, n_features: int) -> Iterator[EliminationStep]:
+    def _eliminate(self, problem: Problem, judge: Judge, features: list[IntArray]) -> Iterator[EliminationStep]:
         """Remove features until none is left."""
-        left, weights = np.arange(n_features), problem.part_weights
+        left, weights = np.arange(len(features)), problem.part_weights
         constant = float(problem.constant_losses() @ weights)
         while len(left):
-            begin = perf_counter()
-            parts, without = judge(left)
+            parts, without = judge([features[i] for i in left])
             loss = float(parts @ weights)
             without = without if len(left) > 1 else np.array([constant])
             # A loss that diverges is as bad as can be: such a feature stays. Of equals the last one goes.
             order = np.lexsort([-left, np.nan_to_num(without, nan=np.inf)])[: self._n_removed(len(left))]
             error = standard_error(parts, weights) if np.count_nonzero(weights) > 1 else 0.0
             rises = np.nan_to_num(without[order] - loss, nan=0.0, posinf=0.0)
-            yield EliminationStep(left, loss, error, left[order], rises, perf_counter() - begin)
+            yield EliminationStep(left, loss, error, left[order], rises)
             left = np.delete(left, order)
 
     def _n_removed(self, n_left: int) -> int:
@@ -185,11 +183,10 @@ class DropOneOut(Elimination):
     (array([0, 1]), array([0, 1]))
     """
 
-    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, seed: int) -> Judge:
         scorer = bind(problem)
 
-        def judge(left: IntArray) -> tuple[FloatArray, FloatArray]:
-            sets = [features[int(feature)] for feature in left]
+        def judge(sets: list[IntArray]) -> tuple[FloatArray, FloatArray]:
             candidates = ColumnSets.of(sets if len(sets) > 1 else []).with_empty()
             losses = scorer.drop_losses(np.concatenate(sets), candidates)
             return losses.parts[-1], losses.means[:-1]
@@ -219,18 +216,25 @@ class ROAR(Elimination):
     step: int | float = 0.1
     threshold: float | None = 0.01
 
-    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
-        splits = [(part.training(f), part.validation(f)) for part in problem.rounds for f in range(part.n_folds)]
-        scorers = [bind(_only_rows(problem, train, seed)) for train, _ in splits]
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, seed: int) -> Judge:
+        X = problem.array
+        rounds = [
+            (part, [bind(_only_rows(problem, part.training(f), seed)) for f in range(part.n_folds)])
+            for part in problem.rounds
+        ]
 
-        def judge(left: IntArray) -> tuple[FloatArray, FloatArray]:
-            sets = [features[int(feature)] for feature in left]
-            columns, X = np.concatenate(sets), problem.array
-            predictions = [
-                _with_means(scorer.fit(columns), X[test], X[train].mean(axis=0), [*sets, columns[:0]])
-                for scorer, (train, test) in zip(scorers, splits, strict=True)
-            ]
-            losses = _part_losses(problem, predictions)
+        def predictions(sets: list[IntArray]) -> Iterator[FloatArray]:
+            """Of each round, with each feature at its mean and with all as they are."""
+            columns = np.concatenate(sets)
+            for part, scorers in rounds:
+                values = np.zeros((len(sets) + 1, len(X), problem.n_outputs))
+                for f, scorer in enumerate(scorers):
+                    test, means = part.validation(f), X[part.training(f)].mean(axis=0)
+                    values[:, test] = _with_means(scorer.fit(columns), X[test], means, [*sets, columns[:0]])
+                yield values[:, part.rows]
+
+        def judge(sets: list[IntArray]) -> tuple[FloatArray, FloatArray]:
+            losses = problem.part_losses(predictions(sets))
             return losses[-1], losses[:-1] @ problem.part_weights
 
         return judge
@@ -244,31 +248,16 @@ def _only_rows(problem: Problem, rows: IntArray, seed: int) -> Problem:
     return replace(problem, X=X, targets=targets, weights=problem.weights[rows], rounds=rounds, n_fit=len(rows))
 
 
-def _with_means(predictor: FittedPredictor, X: AnyArray, means: FloatArray, sets: Sequence[IntArray]) -> FloatArray:
+def _with_means(predictor: FittedPredictor, X: AnyArray, means: FloatArray, sets: list[IntArray]) -> FloatArray:
     """Predictions (n_sets, n_rows, n_outputs) with the columns of each set replaced by their means."""
     length = max(1, 2**22 // X.size)  # sets predicted together
     pieces = []
     for start in range(0, len(sets), length):
-        piece = sets[start : start + length]
-        copies = np.repeat(X[None], len(piece), axis=0)
-        for copy, columns in zip(copies, piece, strict=True):
+        copies = np.repeat(X[None], len(sets[start : start + length]), axis=0)
+        for copy, columns in zip(copies, sets[start:], strict=False):
             copy[:, columns] = means[columns]
-        pieces.append(predictor.predict(copies.reshape(-1, X.shape[1])).reshape(len(piece), len(X), -1))
+        pieces.append(predictor.predict(copies.reshape(-1, X.shape[1])).reshape(len(copies), len(X), -1))
     return np.concatenate(pieces)
-
-
-def _part_losses(problem: Problem, predictions: Sequence[FloatArray]) -> FloatArray:
-    """Losses (n_sets, n_parts) from the predictions of each split's rows."""
-    remaining = iter(predictions)
-
-    def in_fold_order() -> Iterator[FloatArray]:
-        for part in problem.rounds:
-            values = np.zeros((len(predictions[0]), len(part.rows), problem.n_outputs))
-            for f in range(part.n_folds):
-                values[:, part.segments[f + 1] : part.segments[f + 2]] = next(remaining)
-            yield values
-
-    return problem.part_losses(in_fold_order())
 
 
 @dataclass(frozen=True)
