@@ -24,23 +24,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ETAS",
-    "FIG_4",
-    "FIG_5",
-    "LAWS",
-    "behaviour",
-    "errors_of_law",
-    "knee",
-    "nested_errors",
-    "pursue",
-    "size_by_rule",
-]
+__all__ = ["FIG_4", "FIG_5", "LAWS", "size_by_rule"]
 
 LAWS: Mapping[str, Callable[..., Dataset]] = {"planck": make_planck, "ohm": make_ohm, "gravitation": make_gravitation}
 ETAS = tuple(round(0.01 * i, 2) for i in range(1, 11))
 N_RELEVANT = 5  # of the artificial data
-# What `__draw_errors` draws, for the titles.
+# What `_draw_errors` draws, for the titles.
 MEANS = "(means; shaded: lowest to highest)"
 
 
