@@ -102,9 +102,9 @@ def errors_of_law(
 
 
 def _law_trials(plan: Plan) -> list[Trial]:
-    n_train = plan.pick(900, 450, 200)
+    n_train = plan.pick(900, 450, 140)
     # The test rows that choose features are as few as in the paper; a fair test may as well be a larger one.
-    n_test = n_train // 9 if plan.protocol == "published" else plan.pick(1000, 1000, 200)
+    n_test = n_train // 9 if plan.protocol == "published" else plan.pick(1000, 1000, 100)
     size = {"n_train": n_train, "n_test": n_test, "n_features": plan.pick(10, 10, 4), "protocol": plan.protocol}
     return [Trial(errors_of_law, {"law": law, "seed": seed, **size}) for seed in plan.seeds for law in LAWS]
 
