@@ -85,7 +85,6 @@ BAD = {
     "broken Parquet": Bad("is no Parquet table that can be read", b"PAR1 and then something else", name="data.parquet"),
     "broken npz": Bad("no file of numpy arrays", b"PK\x03\x04 and so on", name="data.npz"),
     "pickled objects": Bad("it holds Python objects", npy(np.array([{}, {}]), allow_pickle=True), name="data.npy"),
-    "npy in npz": Bad("holds a single array: give it the suffix .npy", npy(np.ones((9, 2))), name="data.npz"),
     "one dimension": Bad("two dimensions are needed", npy(np.arange(9.0)), name="data.npy"),
     "complex numbers": Bad("type complex128: numbers are needed", npy(np.ones((9, 2)) * 1j), name="data.npy"),
     "no X": Bad("has no array X, but 'u', 'v'", npz(u=np.ones(3), v=np.ones(3)), name="data.npz"),
@@ -182,11 +181,6 @@ BAD = {
     "output is a folder": Bad("--out folder is a folder", options=["--out", "folder"]),
     "output over the data": Bad("--reduced data.csv is the same file as DATA", options=["--reduced", "data.csv"]),
     "two outputs in one": Bad("is the same file as --out", options=["--checkpoint", "out.json"]),
-    "text in npz": Bad(
-        "can hold numbers only, and 't' is text",
-        csv(GOOD.assign(t=["u", "v"] * 20)),
-        ["--reduced", "r.npz"],
-    ),
     "checkpoint that is none": Bad(
         "other.npz", options=["--checkpoint", "other.npz"], others={"other.npz": b"nonsense"}
     ),
@@ -259,7 +253,6 @@ OTHER_COMMANDS = {
     "report: another document": (["report", "other.json"], "other.json is not a result that this version"),
     "report: no HTML": (["report", "other.json", "--out", "r.txt"], "r.txt has an unknown suffix: use .html"),
     "report: over the result": (["report", "page.html"], "page.html is the same file as"),
-    "completion: unknown shell": (["completion", "cmd"], "'cmd' is not one of 'bash'"),
     "unknown command": (["selekt"], "No such command 'selekt'. Did you mean 'select'?"),
     "unknown option of the group": (["--verbose"], "No such option '--verbose'"),
 }

@@ -58,7 +58,9 @@ def prepare(
     candidates = frame.columns.drop(targets)
     if not len(candidates):
         raise Refusal(f"{table.source} has no column left to select from: give more columns, or fewer with --drop.")
-    frame = _typed(table.source, frame[candidates]).join(frame[targets])
+    typed = _plain(table.source, frame[candidates], lambda bad: f", or leave out what can't be: {drop_options(bad)}")
+    _refuse_many_levels(table.source, typed)
+    frame = typed.join(frame[targets])
     frame, left_out = _without_gaps(table.source, frame, targets, missing)
     X, y = frame[candidates], _target_values(table.source, frame[targets])
     _refuse_huge(table.source, X)
@@ -67,16 +69,19 @@ def prepare(
     unnamed = [name for name in counts if name.startswith("Unnamed: ")]
     index = unnamed if len(unnamed) < X.shape[1] else []  # else nothing would be left
     X, counts = X.drop(columns=index), [name for name in counts if name not in index]
-    held_out, filled = None, ""
+    gappy, held_out = X.columns[X.isna().any()], None
     if hold_out is not None:
         train, test = _split(y, task, hold_out, seed)
-        X, X_out, y, y_out = X.iloc[train], X.iloc[test], y[train], y[test]
+        X, held_out, y = X.iloc[train], (X.iloc[test], y[test]), y[train]
         _check_targets(targets, y, task)
-        X, X_out, filled = fill_gaps(X, X_out)
-        held_out = X_out, y_out
-    else:
-        X, _, filled = fill_gaps(X, None)
-    notes = [left_out, filled]
+    notes = [left_out]
+    if len(gappy):
+        fillers = _fillers(X[gappy])
+        X = X.fillna(fillers)
+        held_out = held_out and (held_out[0].fillna(fillers), held_out[1])
+        texts = {name: repr(value) if isinstance(value, str) else f"{value:.4g}" for name, value in fillers.items()}
+        shown = listed([f"{printable(name)} with {text}" for name, text in texts.items()])
+        notes.append(f"Filled missing values in {counted(len(gappy), 'column')}: {shown}.")
     if index:
         notes.append("Left out the column without a name, which only counts the rows.")
     if counts:
@@ -220,13 +225,6 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _typed(source: str, frame: DataFrame) -> DataFrame:
-    """Give every candidate column a plain type: numbers, booleans or a category."""
-    frame = _plain(source, frame, lambda names: f", or leave out what can't be: {drop_options(names)}")
-    _refuse_many_levels(source, frame, _categories(frame))
-    return frame
-
-
 def _plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> DataFrame:
     """Numbers as numpy numbers, text as categories; refuse anything else."""
     import numpy as np
@@ -293,15 +291,14 @@ def _refuse_numbers_as_text(source: str, frame: DataFrame, way_out: Callable[[Se
         )
 
 
-def _refuse_many_levels(source: str, frame: DataFrame, categories: Sequence[str]) -> None:
-    levels = {name: len(frame[name].cat.categories) for name in categories}
-    present = {name: int(frame[name].notna().sum()) for name in categories}
-    many = [name for name in categories if levels[name] > min(MOST_LEVELS, max(present[name] / 2, 2))]
+def _refuse_many_levels(source: str, frame: DataFrame) -> None:
+    sizes = {name: (len(frame[name].cat.categories), int(frame[name].notna().sum())) for name in _categories(frame)}
+    many = {name: size for name, size in sizes.items() if size[0] > min(MOST_LEVELS, max(size[1] / 2, 2))}
     if many:
-        counts = listed([f"{name!r} ({levels[name]:,} in {counted(present[name], 'row')})" for name in many])
+        counts = listed([f"{name!r} ({levels:,} in {counted(rows, 'row')})" for name, (levels, rows) in many.items()])
         raise Refusal(
             f"{source} has text columns with too many different values to be categories, {counts}: leave them out "
-            f"with {drop_options(many)}."
+            f"with {drop_options(list(many))}."
         )
 
 
@@ -334,29 +331,13 @@ def _without_gaps(source: str, frame: DataFrame, targets: Sequence[str], missing
     return kept, f"Left out {int(bad.sum()):,} of {counted(len(frame), 'row')}, {what}." if bad.any() else ""
 
 
-def fill_gaps(frame: DataFrame, held_out: DataFrame | None) -> tuple[DataFrame, DataFrame | None, str]:
-    """Fill gaps with the median of a column, or with its most frequent category."""
-    parts = [frame] if held_out is None else [frame, held_out]
-    gaps = sum(part.isna().sum() for part in parts)
-    found = [str(name) for name in frame.columns[gaps > 0]]
-    if not found:
-        return frame, held_out, ""
-    empty = [name for name in found if frame[name].isna().all()]
+def _fillers(frame: DataFrame) -> dict[str, Any]:
+    """What fills the gaps of each column: its median, or its most frequent category."""
+    empty = [str(name) for name in frame.columns[frame.isna().all()]]
     if empty:
         raise Refusal(f"Nothing is left to fill the gaps of {quoted(empty)} with: use {drop_options(empty)}.")
-    fillers: dict[str, Any] = {name: _filler(frame[name]) for name in found}
-    filled = [part.fillna(fillers) for part in parts]
-    shown = listed([f"{printable(name)} with {_shown(filler)}" for name, filler in fillers.items()])
-    said = f"Filled missing values in {counted(len(found), 'column')}: {shown}."
-    return filled[0], filled[1] if held_out is not None else None, said
-
-
-def _filler(column: Series) -> Any:
-    return column.mode().iloc[0] if column.dtype == "category" else column.median()
-
-
-def _shown(filler: Any) -> str:
-    return quoted([filler]) if isinstance(filler, str) else f"{filler:.4g}"
+    categories = _categories(frame)
+    return {name: frame[name].mode().iloc[0] if name in categories else frame[name].median() for name in frame.columns}
 
 
 def _refuse_huge(source: str, frame: DataFrame) -> None:

@@ -16,12 +16,11 @@ from ngp.cli.files import (
     REDUCED,
     Table,
     check_outputs,
-    check_reduced,
     read_table,
+    require,
     require_for_report,
-    save,
-    write_html,
     write_reduced,
+    writing,
 )
 from ngp.cli.messages import Failure, Refusal, in_words, note, printable, warnings_as_notes
 from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, number, screening, share, with_options
@@ -98,7 +97,7 @@ OPTIONS = (
     click.option("--report", type=file, metavar="FILE", help="Write a report as one HTML file."),
     click.option("--reduced", type=file, metavar="FILE",
                  help="Write the data with the selected columns and the target alone, all rows as they were (.csv, "
-                 ".tsv, .parquet, .feather, .npz)."),
+                 ".tsv, .parquet, .feather)."),
     click.option("--dry-run", is_flag=True,
                  help="Say how long it would take and how much memory, and select and write nothing."),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
@@ -108,7 +107,7 @@ OPTIONS = (
 # fmt: on
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Choose the columns that predict another one.", epilog=EPILOG)
 @with_options(*OPTIONS)
 def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **settings: Any) -> None:
     """Choose the few columns of a table that predict another one."""
@@ -116,7 +115,6 @@ def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **set
     table = read_table(data)
     chosen = {name: settings[name] for name in ("drop", "task", "missing", "hold_out", "seed")}
     samples = prepare(table, target, **chosen)
-    check_reduced(settings["reduced"], samples.X)
     fixed = chosen_columns(table, settings["fixed"], "--fixed", samples.X.columns) or None
     groups = read_groups(settings["groups"], table, samples.X.columns) if settings["groups"] else None
     for text in (samples.summary, *samples.notes):
@@ -147,6 +145,8 @@ def _check(data: str, settings: dict[str, Any]) -> None:
     check_outputs(data, {f"--{name}": (settings[name], allowed) for name, allowed in suffixes.items()})
     if settings["report"]:
         require_for_report("--report")
+    if settings["reduced"] and settings["reduced"].suffix.lower() in (".parquet", ".feather"):
+        require("pyarrow", "--reduced", "parquet")
 
 
 def _selector(task: str, settings: dict[str, Any]) -> NeuralGreedyPursuit:
@@ -195,19 +195,22 @@ def _write(
     """Write the files that were asked for, and return them."""
     out, report, reduced = (settings[name] for name in ("out", "report", "reduced"))
     if out or report or as_json:
+        from ngp.report import write_report
         from ngp.report.result import Result
 
         target = ", ".join(samples.targets)
         result = Result.of(selector, samples.X, samples.y, target=target, held_out=samples.held_out)
         if out:
-            save(out, result.to_json().encode("utf-8", "backslashreplace"))
+            with writing(out):
+                result.write(out)
         if report:
-            write_html(result, report)
+            with writing(report):
+                write_report(result, report)
         if as_json:
             click.echo(result.to_json(), nl=False)
     if reduced:
         chosen = [*samples.X.columns[selector.support_], *samples.targets]
-        write_reduced(reduced, table.frame[chosen], samples.targets)
+        write_reduced(reduced, table.frame[chosen])
     return [path for path in (out, report, reduced) if path]
 
 

@@ -25,7 +25,7 @@ from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown, pixel_rank
 from ngp.report.result import Fit, Result
 from ngp.report.style import visible
 
-__all__ = ["Table", "describe", "seen"]
+__all__ = ["Table", "describe", "path_table", "seen"]
 
 MOST_ROWS = 200
 LOSSES = {"squared_error": "mean squared error", "cross_entropy": "cross-entropy", "hinge": "hinge loss"}
@@ -60,7 +60,7 @@ def describe(result: Result) -> dict[str, Any]:
         "dropped": left_behind(steps, seen)[0],
         "tiles": _tiles(result, noun),
         "asked": _asked(result, noun),
-        "path": _path_table(steps),
+        "path": path_table(steps),
         "ranking": _ranking_table(steps),
         "most_bars": MOST_BARS,
         "most_pairs": MOST_PAIRS,
@@ -165,7 +165,8 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     return ", or ".join(parts)
 
 
-def _path_table(steps: Sequence[Step]) -> Table:
+def path_table(steps: Sequence[Step]) -> Table:
+    """The path, step by step."""
     names, kept, is_plain = group_names(steps), outcomes(steps), only_additions(steps)
     columns = {
         "Step": [str(place) for place in range(len(steps))],
