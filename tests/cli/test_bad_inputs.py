@@ -173,7 +173,6 @@ BAD = {
     "an unknown column in a group": groups('{"g": ["a", "q"]}', "--groups 'g': 'q': data.csv has no such column"),
     "the target in a group": groups('{"g": ["a", "y"]}', "--groups 'g': 'y' is a target or left out with --drop"),
     "a column twice in a group": groups('{"g": ["a", "a"]}', "--groups 'g': names 'a' twice"),
-    "a group twice": groups('{"g": ["a"], "g": ["b"]}', "the name 'g' twice"),
     "a group with the name of a column": groups('{"c": ["a", "b"]}', "'c' is the name of another column"),
     # Output files
     "reduced data of no format": Bad("--reduced r.xlsx has an unknown suffix", options=["--reduced", "r.xlsx"]),

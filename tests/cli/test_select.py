@@ -14,7 +14,7 @@ import pytest
 import report_cases as cases
 
 from ngp import NeuralGreedyPursuit
-from ngp._formatting import group_names, step_in_words
+from ngp._formatting import step_in_words
 from ngp.cli.select import select as select_command
 from ngp.greedy.checkpoint import Checkpoint
 from ngp.report.result import Result
@@ -89,7 +89,7 @@ def test_floating_says_what_it_dropped(decoy: NeuralGreedyPursuit, call: Call) -
     names = ", ".join(f"x{group}" for group in decoy.order_)
     assert f"Selected 4 of 12 features, most important first: {names}." in result.stdout
     assert f"\nDropped on the way: x4.\nTried and taken back: {decoy.path_[-1].name}." in result.stdout
-    words = [step_in_words(step, group_names(decoy.path_)) for step in decoy.path_[1:]]
+    words = [step_in_words(step, decoy.path_) for step in decoy.path_[1:]]
     assert words[5] == "drop x4"
     assert [line.split("  ")[:2] for line in result.stderr.splitlines()[2:]] == [
         [f"step {number}", word] for number, word in enumerate(words, 1)

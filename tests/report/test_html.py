@@ -318,18 +318,18 @@ def test_the_path_says_what_became_of_each_step() -> None:
     table = describe(result)["path"]
     assert table.header[:3] == ["Step", "Added or dropped", "Selected"]
     assert [(row[1], row[-1]) for row in table.rows] == [
-        ("constant prediction", "yes"),
-        ("x3 added", "dropped in step 8"),
-        ("x4 added", "exchanged in step 7"),
-        ("x1 added", "yes"),
-        ("x2 added", "yes"),
-        ("x0 added", "yes"),
-        ("x6 added", "taken back"),
-        ("x6 instead of x4", "dropped in step 9"),
-        ("x3 dropped", "yes"),
-        ("x6 dropped", "yes"),
-        ("x8 added", "yes"),
-        ("x5 added", "taken back"),
+        ("(constant prediction)", "yes"),
+        ("add x3", "dropped in step 8"),
+        ("add x4", "exchanged in step 7"),
+        ("add x1", "yes"),
+        ("add x2", "yes"),
+        ("add x0", "yes"),
+        ("add x6", "taken back"),
+        ("swap x6 in, x4 out", "dropped in step 9"),
+        ("drop x3", "yes"),
+        ("drop x6", "yes"),
+        ("add x8", "yes"),
+        ("add x5", "taken back"),
     ]
     assert [int(row[2]) for row in table.rows] == [step.n_selected for step in result.path]
     assert "the gain of an exchange is that of the addition" in table.caption

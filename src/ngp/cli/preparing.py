@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ngp._formatting import counted, listed
+from ngp._formatting import counted, listed, visible
 from ngp.cli.files import Table
-from ngp.cli.messages import Refusal, drop_options, printable, quoted
+from ngp.cli.messages import Refusal, drop_options, quoted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +80,7 @@ def prepare(
         X = X.fillna(fillers)
         held_out = held_out and (held_out[0].fillna(fillers), held_out[1])
         texts = {name: repr(value) if isinstance(value, str) else f"{value:.4g}" for name, value in fillers.items()}
-        shown = listed([f"{printable(name)} with {text}" for name, text in texts.items()])
+        shown = listed([f"{visible(name)} with {text}" for name, text in texts.items()])
         notes.append(f"Filled missing values in {counted(len(gappy), 'column')}: {shown}.")
     if index:
         notes.append("Left out the column without a name, which only counts the rows.")
@@ -190,7 +190,7 @@ def _summary(X: DataFrame, held_out: tuple[DataFrame, AnyArray] | None, targets:
     rows = counted(len(X), "row")
     if held_out is not None:
         rows += f" to learn from and {len(held_out[0]):,} held out"
-    names = [printable(name) for name in _categories(X)]
+    names = [visible(name) for name in _categories(X)]
     text = f" ({len(names)} of text, one-hot as groups: {listed(names)})" if names else ""
     return f"{rows}, {counted(X.shape[1], 'column')}{text} to select from; target {quoted(targets)}"
 
@@ -198,7 +198,7 @@ def _summary(X: DataFrame, held_out: tuple[DataFrame, AnyArray] | None, targets:
 def read_groups(path: Path, table: Table, candidates: Collection[str]) -> dict[str, list[str]]:
     """Groups of columns from a JSON file; columns in none of them stay groups of their own."""
     try:
-        groups = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition)
+        groups = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Refusal(f"--groups {path} can't be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
@@ -216,13 +216,6 @@ def read_groups(path: Path, table: Table, candidates: Collection[str]) -> dict[s
     if clash := [name for name in found if name in candidates and name not in grouped]:
         raise Refusal(f"--groups {path}: {quoted(clash)} is the name of another column: choose another name.")
     return found | {name: [name] for name in candidates if name not in grouped}
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise ValueError(f"it has the name {next(name for name in names if names.count(name) > 1)!r} twice")
-    return dict(pairs)
 
 
 def _plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> DataFrame:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp._formatting import counted, left_behind, listed
+from ngp._formatting import counted, left_behind, listed, visible
 from ngp.cli.files import (
     REDUCED,
     Table,
@@ -22,7 +22,7 @@ from ngp.cli.files import (
     write_reduced,
     writing,
 )
-from ngp.cli.messages import Failure, Refusal, in_words, note, printable, warnings_as_notes
+from ngp.cli.messages import Failure, Refusal, in_words, note, warnings_as_notes
 from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, number, screening, share, with_options
 from ngp.cli.preparing import Samples, chosen_columns, prepare, read_groups
 from ngp.cli.progress import Progress
@@ -216,8 +216,8 @@ def _write(
 
 def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
     """What was found, as text."""
-    names = [printable(selector.groups_.names[int(group)]) for group in selector.order_]
-    fixed = [printable(str(samples.X.columns[column])) for column in selector.fixed_]
+    names = [visible(selector.groups_.names[int(group)]) for group in selector.order_]
+    fixed = [visible(str(samples.X.columns[column])) for column in selector.fixed_]
     beside = f" beside the fixed {listed(fixed, most=20)}" if fixed else ""
     what = "feature" if selector.groups is None else "group"
     total = counted(selector.groups_.n_groups, what)
@@ -227,7 +227,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
         else f"Selected none of {total}{beside}: no column pays."
     ]
     lines.append(f"Why it stopped: {selector.stop_reason_}.")
-    dropped, tried = left_behind(selector.path_, printable)
+    dropped, tried = left_behind(selector.path_, visible)
     if dropped:
         lines.append(f"Dropped on the way: {listed(dropped)}.")
     if tried:
@@ -235,7 +235,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
     if selector.partial_:
         lines.append("This is a partial result: it could have gone on.")
     if stability := getattr(selector, "stability_", None):
-        stable = [printable(selector.groups_.names[int(group)]) for group in stability.stable()]
+        stable = [visible(selector.groups_.names[int(group)]) for group in stability.stable()]
         found = listed(stable, most=20) if stable else "none"
         lines.append(f"Selected on three quarters of the {stability.n_halves} halves of the rows: {found}.")
     if samples.held_out is not None:
