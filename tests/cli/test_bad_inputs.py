@@ -155,7 +155,8 @@ BAD = {
     # Options
     "more features than columns": Bad("--features 4 is more than the 3 features", options=["--features", "4"]),
     "fewer features than fixed": Bad("is less than the 2 fixed", options=["--features=1", "--fixed=a", "--fixed=b"]),
-    "negative tol": Bad("'-1' is no number from zero on", options=["--tol", "-1"]),
+    "negative tol": Bad("-1.0 is not in the range x>=0", options=["--tol", "-1"]),
+    "no tol": Bad("'tol' parameter", options=["--tol", "nan"]),
     "no time": Bad("'0s' is no duration above zero", options=["--max-time", "0s"]),
     "two rules": Bad(
         "--tol and --stop are two rules for one thing: give one of them.", options=["--tol", "0.1", "--stop", "auto"]

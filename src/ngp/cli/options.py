@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 __all__ = [
-    "CHOSEN_COLUMNS", "DATA", "WORK", "duration", "file", "names", "number", "screening", "share", "with_options",
+    "CHOSEN_COLUMNS", "DATA", "WORK", "duration", "file", "names", "screening", "share", "with_options",
 ]  # fmt: skip
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -55,14 +55,6 @@ def share(text: str) -> float:
     if not 0 < part < 1:
         raise click.BadParameter(f"{text!r} is no share: give a number between 0 and 1, such as 0.2.")
     return part
-
-
-def number(text: str) -> float:
-    """A finite number, zero or more."""
-    value = _finite(text)
-    if value < 0:
-        raise click.BadParameter(f"{text!r} is no number from zero on: give one such as 0.05.")
-    return value
 
 
 def file(text: str) -> Path:

@@ -23,7 +23,7 @@ from ngp.cli.files import (
     writing,
 )
 from ngp.cli.messages import Failure, Refusal, in_words, note, warnings_as_notes
-from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, number, screening, share, with_options
+from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, screening, share, with_options
 from ngp.cli.preparing import Samples, chosen_columns, prepare, read_groups
 from ngp.cli.progress import Progress
 
@@ -56,7 +56,7 @@ OPTIONS = (
     *DATA,
     click.option("--features", type=click.IntRange(min=1), metavar="N",
                  help="How many to select. Without it, as many as --stop or --tol say."),
-    click.option("--tol", type=number, metavar="SHARE",
+    click.option("--tol", type=click.FloatRange(min=0), metavar="SHARE",
                  help="Stop when a step lowers the loss by less than this share; the fastest way, if you know the "
                  "share."),
     click.option("--stop", type=click.Choice(["auto", "plateau"]),
