@@ -152,7 +152,7 @@ def check_answers_depend_on_the_question_alone(bind: Callable[[Problem], Scorer]
     other.add_losses(np.array([2]), ColumnSets.of([[1], [3]]))
     np.testing.assert_array_equal(other.add_losses(SELECTED, reverse).parts[::-1], expected)
     np.testing.assert_array_equal(other.add_losses(SELECTED, CANDIDATES).parts, expected)
-    copy = pickle.loads(pickle.dumps(scorer))
+    copy = pickle.loads(pickle.dumps(scorer)).on(problem)
     np.testing.assert_array_equal(copy.add_losses(SELECTED, CANDIDATES).parts, expected)
     for i in range(len(CANDIDATES)):
         alone = scorer.add_losses(SELECTED, ColumnSets.of([CANDIDATES[i]])).parts[0]

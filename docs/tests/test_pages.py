@@ -124,5 +124,6 @@ def complaints(thing: Any) -> set[str]:
 
 
 def has_attributes(thing: Any) -> bool:
-    """Whether a class describes its fields as attributes, as records do, or is a protocol."""
-    return "Attributes\n---" in (inspect.getdoc(thing) or "") or getattr(thing, "_is_protocol", False)
+    """Whether a class describes its fields as attributes, refers to another class for them, or is a protocol."""
+    text = inspect.getdoc(thing) or ""
+    return "Attributes\n---" in text or "attributes are those of `" in text or getattr(thing, "_is_protocol", False)

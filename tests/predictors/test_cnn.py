@@ -300,7 +300,7 @@ def test_earlier_calls_change_nothing(settings: dict[str, Any]) -> None:
     other.fit(np.array([0]))
     other.add_losses(np.array([2]), ColumnSets.of([[1], [3]]))
     torch.manual_seed(99)
-    for again in (other, pickle.loads(pickle.dumps(scorer))):
+    for again in (other, pickle.loads(pickle.dumps(scorer)).on(problem)):
         np.testing.assert_array_equal(again.add_losses(SELECTED, CANDIDATES).parts, expected)
 
 

@@ -303,7 +303,7 @@ def test_earlier_calls_change_nothing(settings: dict[str, Any], way: str) -> Non
     torch.manual_seed(99)
     np.testing.assert_array_equal(other.add_losses(SELECTED, CANDIDATES).parts, expected)
     np.testing.assert_array_equal(other.add_losses(SELECTED, CANDIDATES).parts, expected)
-    copy = pickle.loads(pickle.dumps(scorer))
+    copy = pickle.loads(pickle.dumps(scorer)).on(problem)
     np.testing.assert_array_equal(copy.add_losses(SELECTED, CANDIDATES).parts, expected)
     reverse = ColumnSets.of([CANDIDATES[i] for i in reversed(range(len(CANDIDATES)))])
     assert_close(other.add_losses(SELECTED, reverse).parts[::-1], expected, "float32")

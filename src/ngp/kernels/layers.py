@@ -1,4 +1,4 @@
-"""Self size-estimating feed-forward networks (SSFN): their random numbers, their training, their predictions."""
+"""Networks with random hidden layers (SSFN): their random numbers, training and predictions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,7 @@ import numpy as np
 from ngp._types import FloatArray
 from ngp.kernels.ridge import Rows, fit_ridge
 
-__all__ = [
-    "Growth",
-    "Layer",
-    "Network",
-    "draw_biases",
-    "draw_weights",
-    "grow_network",
-    "hidden_units",
-    "train_networks",
-]
+__all__ = ["Layer", "Network", "draw_biases", "draw_weights", "hidden_units", "train_networks"]
 
 # Streams of random numbers: key and counter name the stream, the position in it the number. So weight h of slot s is
 # the same whatever else is drawn, by whom and in which order.
@@ -106,109 +97,3 @@ def train_networks(
         outputs = fit_ridge(hidden_blocks(*layer), ridges, intercept=intercept, norm_bound=norm_bound)
         networks.append([Network(slopes, offset, [Layer(*layer, *output)], unit_norm) for output in outputs])
     return list(zip(*networks, strict=True))
-
-
-@dataclass(frozen=True)
-class Growth:
-    """How a network grows and how its weights are trained; see `ngp.SSFNRegressor`."""
-
-    max_layers: int
-    max_units: int
-    units_per_step: int
-    node_tol: float
-    layer_tol: float
-    linear_ridge: float
-    ridge: float
-    norm_bound: float | None
-    bias: bool
-    unit_norm: bool
-
-
-def grow_network(
-    inputs: FloatArray,
-    targets: FloatArray,
-    sample_weight: FloatArray,
-    growth: Growth,
-    rng: np.random.RandomState,
-) -> tuple[Network, list[float]]:
-    """Add layers until the next one lowers the training cost by less than ``layer_tol``, relatively.
-
-    The cost is the normalised mean error ||T - prediction||_F / ||T||_F, returned before the first layer and after
-    each. It never rises from layer to layer (see :func:`_grow_layer`).
-    """
-    ((coef, intercept),) = fit_ridge([(inputs, targets, sample_weight)], [growth.linear_ridge], intercept=growth.bias)
-    hidden, prediction = inputs, inputs @ coef + intercept
-    layers: list[Layer] = []
-    costs = [_cost(prediction, targets, sample_weight)]
-    while len(layers) < growth.max_layers:
-        layer, hidden, cost = _grow_layer(hidden, prediction, targets, sample_weight, growth, rng)
-        prediction = hidden @ layer.coef + layer.intercept
-        layers.append(layer)
-        costs.append(cost)
-        if not _pays(costs[-2], cost, growth.layer_tol):
-            break
-    return Network(coef, intercept, layers, growth.unit_norm), costs
-
-
-def _grow_layer(
-    below: FloatArray,
-    prediction: FloatArray,
-    targets: FloatArray,
-    sample_weight: FloatArray,
-    growth: Growth,
-    rng: np.random.RandomState,
-) -> tuple[Layer, FloatArray, float]:
-    """Add random units until the next ones lower the training cost by less than ``node_tol``, relatively.
-
-    The ridge shrinks the output weights not to zero but to those that reproduce the prediction of the layer
-    below. These have no penalty, so the penalised squared error of the solution, and its squared error all
-    the more, is at most the squared error of the layer below: the lossless flow property, for every ridge.
-    It needs these weights to be feasible: a norm bound of at least sqrt(2 n_outputs).
-    """
-    weights, bias = np.empty((below.shape[1], 0)), np.empty(0)
-    projections = np.empty((len(below), 0))
-    previous_cost = np.inf
-    for new_weights, new_bias in _random_units(below.shape[1], growth, rng):
-        weights, bias = np.hstack([weights, new_weights]), np.append(bias, new_bias)
-        projections = np.hstack([projections, below @ new_weights + new_bias])
-        hidden = hidden_units(prediction, projections, growth.unit_norm)
-        ((coef, intercept),) = fit_ridge(
-            [(hidden, targets, sample_weight)],
-            [growth.ridge],
-            intercept=growth.bias,
-            norm_bound=growth.norm_bound,
-            centre=_lossless_coef(hidden.shape[1], targets.shape[1]),
-        )
-        cost = _cost(hidden @ coef + intercept, targets, sample_weight)
-        if not _pays(previous_cost, cost, growth.node_tol):
-            break
-        previous_cost = cost
-    return Layer(weights, bias, coef, intercept), hidden, cost
-
-
-def _random_units(n_inputs: int, growth: Growth, rng: np.random.RandomState) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the weights and biases of one step of random units after the other, up to the largest width."""
-    for start in range(0, growth.max_units, growth.units_per_step):
-        n_new = min(growth.units_per_step, growth.max_units - start)
-        # Pre-activations of unit variance for inputs of unit variance, however many inputs there are.
-        weights = rng.uniform(-1.0, 1.0, size=(n_inputs, n_new)) * np.sqrt(3.0 / n_inputs)
-        bias = rng.uniform(-1.0, 1.0, size=n_new) if growth.bias else np.zeros(n_new)
-        yield weights, bias
-
-
-def _lossless_coef(n_hidden: int, n_outputs: int) -> FloatArray:
-    """Return the output weights that reproduce the prediction of the layer below: relu(p) - relu(-p) = p."""
-    coef = np.zeros((n_hidden, n_outputs))
-    coef[:n_outputs] = np.eye(n_outputs)
-    coef[n_outputs : 2 * n_outputs] = -np.eye(n_outputs)
-    return coef
-
-
-def _cost(prediction: FloatArray, targets: FloatArray, sample_weight: FloatArray) -> float:
-    error = float(np.sqrt(sample_weight @ ((prediction - targets) ** 2).sum(axis=1)))
-    size = float(np.sqrt(sample_weight @ (targets**2).sum(axis=1)))
-    return error / size if size > 0 else error
-
-
-def _pays(before: float, after: float, tol: float) -> bool:
-    return before == np.inf or before - after >= max(tol * before, np.finfo(float).tiny)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -16,8 +15,7 @@ from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.kernels.layers import WEIGHT_STREAM, Network, random_stream, train_networks
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer
-from ngp.predictors.remote import RemoteScorer
+from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, ScaledColumns
 from ngp.predictors.ssfn import REFIT_LAYER, SSFNPredictor
 
 __all__ = ["PublishedSSFN"]
@@ -49,27 +47,19 @@ class PublishedSSFN(Predictor, BaseEstimator):  # type: ignore[misc]
     ) -> PublishedScorer:
         """Prepare for one problem."""
         self._validate_params()
-        return PublishedScorer(self.n_units, problem, random_state, n_jobs)
+        return PublishedScorer(self, problem, random_state, n_jobs)
 
 
-@dataclass(frozen=True)
-class PublishedScorer(Scorer):
+@dataclass(frozen=True, eq=False)
+class PublishedScorer(BoundScorer):
     """A `PublishedSSFN` bound to a problem."""
 
-    n_units: int
-    problem: Problem
-    seed: int
-    n_jobs: int | None
-
-    @cached_property
-    def remote(self) -> RemoteScorer[PublishedScorer]:
-        """What other processes make the scorer of."""
-        return RemoteScorer.of(self)
+    config: PublishedSSFN
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
         arguments = [(selected, candidates[i]) for i in range(len(candidates))]
-        parts = run_tasks(_losses, arguments, self.n_jobs, shared=(self.problem, self.remote))
+        parts = run_tasks(_losses, arguments, self.n_jobs, shared=(self.problem, self))
         return Losses(np.array(parts), self.problem.part_weights)
 
     def losses(self, selected: IntArray, new: IntArray) -> FloatArray:
@@ -100,13 +90,13 @@ class PublishedScorer(Scorer):
 
     def _weights(self, n_selected: int, candidate: int, n_columns: int) -> FloatArray:
         stream = random_stream(self.seed, WEIGHT_STREAM, (0, n_selected, candidate))
-        return stream.uniform(-1, 1, (n_columns, self.n_units))
+        return stream.uniform(-1, 1, (n_columns, self.config.n_units))
 
     def _train(self, inputs: FloatArray, rows: IntArray, weights: FloatArray) -> Network:
         data = inputs[rows], self.problem.targets[rows], self.problem.weights[rows]
         (((network,),)) = train_networks(
             lambda: [data],
-            [(weights, np.zeros(self.n_units))],
+            [(weights, np.zeros(self.config.n_units))],
             linear_ridge=LINEAR_RIDGE,
             ridges=[0.0],
             intercept=False,
@@ -116,5 +106,5 @@ class PublishedScorer(Scorer):
         return network
 
 
-def _losses(problem: Problem, remote: RemoteScorer[PublishedScorer], selected: IntArray, new: IntArray) -> FloatArray:
-    return remote.make(problem).losses(selected, new)
+def _losses(problem: Problem, scorer: PublishedScorer, selected: IntArray, new: IntArray) -> FloatArray:
+    return scorer.on(problem).losses(selected, new)

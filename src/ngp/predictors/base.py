@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from ngp.data.sources import between
 from ngp.kernels.scoring import gather_columns
 
 __all__ = [
-    "ColumnSets", "Constant", "FittedPredictor", "Losses", "Predictor", "ScaledColumns", "Scorer", "scaled_columns",
+    "BoundScorer", "ColumnSets", "Constant", "FittedPredictor", "Losses", "Predictor", "ScaledColumns", "Scorer",
+    "scaled_columns",
 ]  # fmt: skip
 
 
@@ -229,6 +230,27 @@ class Scorer(ABC):
         Scorer
             Scores the candidates of that step.
         """
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class BoundScorer(Scorer):
+    """A scorer that other processes can share.
+
+    It travels without its problem, which is sent once for all scorers, and without what it has computed for itself.
+    """
+
+    config: Any  # the predictor
+    problem: Problem
+    seed: int
+    n_jobs: int | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "problem"}
+
+    def on(self, problem: Problem) -> Self:
+        """Return the scorer itself, in another process with the problem that was sent beside it."""
+        vars(self).setdefault("problem", problem)
         return self
 
 

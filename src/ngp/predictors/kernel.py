@@ -21,8 +21,7 @@ from ngp.kernels.algebra import Algebra, NumpyAlgebra, TorchAlgebra
 from ngp.kernels.devices import resolve_device
 from ngp.kernels.kernel_ridge import KernelName, KernelTask, kernel_matrix, score_chunk, train_kernel
 from ngp.kernels.parallel import run_tasks
-from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
-from ngp.predictors.remote import RemoteScorer
+from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, ScaledColumns, scaled_columns
 
 __all__ = ["Kernel"]
 
@@ -140,20 +139,12 @@ class _Part:
         return int(self.segments[1] if len(self.segments) == 3 else self.segments[-1])
 
 
-@dataclass(frozen=True)
-class KernelScorer(Scorer):
+@dataclass(frozen=True, eq=False)
+class KernelScorer(BoundScorer):
     """A `Kernel` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     config: Kernel
-    problem: Problem
-    seed: int
-    n_jobs: int | None
     algebra: Algebra
-
-    @cached_property
-    def remote(self) -> RemoteScorer[KernelScorer]:
-        """What other processes make the scorer of."""
-        return RemoteScorer.of(self)
 
     @cached_property
     def parts(self) -> tuple[_Part, ...]:
@@ -207,7 +198,7 @@ class KernelScorer(Scorer):
             for part, own in zip(self.parts, landmarks, strict=True)
         ]
         step = _Step(tasks)
-        shared = self.problem, self.remote, step
+        shared = self.problem, self, step
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         chunks = [candidates[start : start + length] for start in starts]
@@ -287,7 +278,7 @@ class KernelScorer(Scorer):
         plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
         ridges = [config.ridge * factor for factor in (1.0, 0.001, 0.01, 0.1, 10.0)]
         sizes = [(config.gamma * factor, ridge) for factor, ridge in product(factors, ridges)]
-        shared = self.problem, plain.remote
+        shared = self.problem, plain
         losses = run_tasks(_selection_loss, [(selected, *size) for size in sizes], self.n_jobs, shared=shared)
         return plain.with_size(*sizes[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))])
 
@@ -303,11 +294,9 @@ class _Step:
     tasks: list[KernelTask]
 
 
-def _chunk_losses(
-    problem: Problem, remote: RemoteScorer[KernelScorer], step: _Step, candidates: IntArray
-) -> FloatArray:
+def _chunk_losses(problem: Problem, scorer: KernelScorer, step: _Step, candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    scorer = remote.make(problem)
+    scorer = scorer.on(problem)
     mean, scale = problem.target_scales
 
     def predictions() -> Iterator[AnyArray]:
@@ -320,11 +309,9 @@ def _chunk_losses(
     return problem.part_losses(predictions())
 
 
-def _selection_loss(
-    problem: Problem, remote: RemoteScorer[KernelScorer], selected: IntArray, gamma: float, ridge: float
-) -> float:
+def _selection_loss(problem: Problem, scorer: KernelScorer, selected: IntArray, gamma: float, ridge: float) -> float:
     """Validation loss of a selection, with a kernel as wide as the final predictor's."""
-    scorer = remote.make(problem).with_size(gamma, ridge)
+    scorer = scorer.on(problem).with_size(gamma, ridge)
     return float(scorer.add_losses(selected[:0], ColumnSets.of([selected])).means[0])
 
 

@@ -26,8 +26,7 @@ from ngp.kernels.devices import require_torch, resolve_device
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
 from ngp.kernels.perceptron import is_compiled, pack_parameters, train_perceptron
-from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
-from ngp.predictors.remote import RemoteScorer
+from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, ScaledColumns, scaled_columns
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -260,14 +259,10 @@ class Run:
     plan: tuple[IntArray, FloatArray]  # the batches (see `ngp.kernels.networks.plan_batches`)
 
 
-@dataclass(frozen=True)
-class NetworkScorer(Scorer):
+@dataclass(frozen=True, eq=False)
+class NetworkScorer(BoundScorer):
     """A torch network bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
-    config: Any
-    problem: Problem
-    seed: int
-    n_jobs: int | None
     device: str
 
     @abstractmethod
@@ -289,11 +284,6 @@ class NetworkScorer(Scorer):
     @abstractmethod
     def reader(self, selected: IntArray) -> Callable[[AnyArray], FloatArray]:
         """Make the picklable function from X to the inputs of the final network."""
-
-    @cached_property
-    def remote(self) -> RemoteScorer[NetworkScorer]:
-        """What other processes make the scorer of."""
-        return RemoteScorer.of(self)
 
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
@@ -321,7 +311,7 @@ class NetworkScorer(Scorer):
         selected = np.asarray(selected, dtype=np.intp)
         with one_torch_thread():
             step = _Step.of(self, selected, self.config.epochs)
-            shared = self.problem, self.remote, step
+            shared = self.problem, self, step
             order = np.argsort(candidates.sizes, kind="stable")  # so that candidates of one size are together
             length = self._chunk_length(len(candidates), len(selected) + int(candidates.sizes.max()))
             chunks = [order[i : i + length] for i in range(0, len(order), length)]
@@ -439,7 +429,7 @@ class NetworkScorer(Scorer):
         losses = []
         for factor in (1, 3):
             step = _Step.of(self, selected, config.epochs * factor)
-            parts = _step_losses(self.problem, self.remote, step, [selected[:0]])[0]
+            parts = _step_losses(self.problem, self, step, [selected[:0]])[0]
             loss = float(parts @ self.problem.part_weights)
             losses.append((loss if isfinite(loss) else inf, factor))
         return int(config.epochs * min(losses)[1])
@@ -460,11 +450,9 @@ class _Step:
         return cls(runs)
 
 
-def _step_losses(
-    problem: Problem, remote: RemoteScorer[NetworkScorer], step: _Step, candidates: list[IntArray]
-) -> FloatArray:
+def _step_losses(problem: Problem, scorer: NetworkScorer, step: _Step, candidates: list[IntArray]) -> FloatArray:
     """Losses of a few candidates in all parts of the validation; draws are averaged."""
-    scorer, rounds = remote.make(problem), problem.rounds
+    scorer, rounds = scorer.on(problem), problem.rounds
     predictions = [np.zeros((len(candidates), len(round_.rows), problem.n_outputs)) for round_ in rounds]
     mean, scale = scorer.target_scales
     with one_torch_thread():
@@ -493,7 +481,7 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MLPScorer(NetworkScorer):
     """An `MLP` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
@@ -610,7 +598,7 @@ class MLPScorer(NetworkScorer):
         return ScaledColumns.of(self.problem, selected, self.config.clip)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CNNScorer(NetworkScorer):
     """A `CNN` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 

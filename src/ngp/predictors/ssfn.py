@@ -33,8 +33,7 @@ from ngp.kernels.scoring import (
     score_chunk,
     segment_moments,
 )
-from ngp.predictors.base import ColumnSets, Losses, Predictor, ScaledColumns, Scorer, scaled_columns
-from ngp.predictors.remote import RemoteScorer
+from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, ScaledColumns, scaled_columns
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -213,19 +212,11 @@ class _Step:
     wholes: list[LayerTask | None]  # in each round that has a single block of rows, all that its candidates share
 
 
-@dataclass(frozen=True)
-class SSFNScorer(Scorer):
+@dataclass(frozen=True, eq=False)
+class SSFNScorer(BoundScorer):
     """An `SSFN` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     config: SSFN
-    problem: Problem
-    seed: int
-    n_jobs: int | None
-
-    @cached_property
-    def remote(self) -> RemoteScorer[SSFNScorer]:
-        """What other processes make the scorer of."""
-        return RemoteScorer.of(self)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -277,7 +268,7 @@ class SSFNScorer(Scorer):
         fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         for members, columns in candidates.by_size():
-            shared = self.problem, self.remote, self._step(selected, columns.shape[1], fits)
+            shared = self.problem, self, self._step(selected, columns.shape[1], fits)
             length, first = self._chunk_length(*columns.shape), 0
             chunks = [(columns[start : start + length],) for start in range(0, len(columns), length)]
             for losses in run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared):
@@ -465,7 +456,7 @@ class SSFNScorer(Scorer):
         """What final predictors of one size are judged by, and the loss, which decides a tie: (2, n_ridges)."""
         splits = self._refit_splits
         arguments = [(selected, train, test, width, n_draws, ridges) for train, test in splits]
-        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self.remote))
+        sums = run_tasks(_refit_split, arguments, self.n_jobs, shared=(self.problem, self))
         total: FloatArray = np.sum(sums, axis=0)
         return total / sum(float(self.problem.weights[test].sum()) for _, test in splits)
 
@@ -507,12 +498,12 @@ class SSFNScorer(Scorer):
         return sums
 
 
-def _chunk_losses(problem: Problem, remote: RemoteScorer[SSFNScorer], step: _Step, candidates: IntArray) -> FloatArray:
-    return remote.make(problem).chunk_losses(step, candidates)
+def _chunk_losses(problem: Problem, scorer: SSFNScorer, step: _Step, candidates: IntArray) -> FloatArray:
+    return scorer.on(problem).chunk_losses(step, candidates)
 
 
-def _refit_split(problem: Problem, remote: RemoteScorer[SSFNScorer], *arguments: Any) -> FloatArray:
-    return remote.make(problem).refit_split(*arguments)
+def _refit_split(problem: Problem, scorer: SSFNScorer, *arguments: Any) -> FloatArray:
+    return scorer.on(problem).refit_split(*arguments)
 
 
 @dataclass(frozen=True)
@@ -549,7 +540,7 @@ class _RoundTensors(NamedTuple):
     shares: Tensor  # share of each row that doesn't always train in the mean loss of each part
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SSFNGpuScorer(SSFNScorer):
     """An `SSFN` bound to a problem; candidates are scored on a GPU, the final predictor is trained on the CPU."""
 
@@ -726,17 +717,12 @@ def _row_shares(round_: Round, weights: FloatArray) -> FloatArray:
     return shares
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SSFNClusterScorer(SSFNGpuScorer):
     """An `SSFN` bound to a problem; workers of a cluster score the candidates, each on the GPU that it sees.
 
-    Each worker has an `SSFNGpuScorer` of its own, which keeps the columns in the GPU's memory from step to step.
+    A worker keeps the columns in the GPU's memory from step to step.
     """
-
-    @cached_property
-    def remote(self) -> RemoteScorer[SSFNScorer]:
-        """What a worker makes its scorer of."""
-        return RemoteScorer(SSFNGpuScorer, RemoteScorer.of(self).settings)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
@@ -744,13 +730,10 @@ class SSFNClusterScorer(SSFNGpuScorer):
         length = max(1, -(-len(candidates) // n_chunks))
         starts = range(0, len(candidates), length)
         arguments = [(selected, candidates.part(start, start + length)) for start in starts]
-        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self.remote))
+        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self))
         return Losses(np.concatenate(parts), self.problem.part_weights)
 
 
-def _worker_losses(
-    problem: Problem, remote: RemoteScorer[SSFNGpuScorer], selected: IntArray, candidates: ColumnSets
-) -> FloatArray:
-    scorer = remote.make(problem)
+def _worker_losses(problem: Problem, scorer: SSFNGpuScorer, selected: IntArray, candidates: ColumnSets) -> FloatArray:
     resolve_device(scorer.gpu, scorer.config.dtype)  # raises an error if the worker sees no GPU
-    return scorer.add_losses(selected, candidates).parts
+    return SSFNGpuScorer.add_losses(scorer.on(problem), selected, candidates).parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,7 +16,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ngp._types import AnyArray, FloatArray
-from ngp.kernels.layers import Growth, grow_network
+from ngp.kernels.layers import Layer, Network, hidden_units
+from ngp.kernels.ridge import fit_ridge
 
 __all__ = ["SSFNClassifier", "SSFNRegressor"]
 
@@ -152,27 +153,98 @@ class _SSFN(BaseEstimator):  # type: ignore[misc]
         )
         inputs = self._scale_inputs.fit_transform(X, sample_weight=sample_weight)
         outputs = self._scale_targets.fit_transform(targets, sample_weight=sample_weight)
-        growth = self._growth(targets.shape[1])
-        network, costs = grow_network(inputs, outputs, sample_weight, growth, check_random_state(self.random_state))
-        self.network_ = network
-        self.coefs_ = [network.coef, *(layer.coef for layer in network.layers)]
-        self.intercepts_ = [network.intercept, *(layer.intercept for layer in network.layers)]
-        self.n_layers_ = len(network.layers)
-        self.n_units_ = [len(layer.bias) for layer in network.layers]
+        self.network_, costs = self._grow_network(inputs, outputs, sample_weight)
+        parts: list[Network | Layer] = [self.network_, *self.network_.layers]
+        self.coefs_ = [part.coef for part in parts]
+        self.intercepts_ = [part.intercept for part in parts]
+        self.n_layers_ = len(self.network_.layers)
+        self.n_units_ = [len(layer.bias) for layer in self.network_.layers]
         with np.errstate(divide="ignore"):  # a perfect fit is -inf dB
             self.training_nme_ = 20 * np.log10(costs)
 
-    def _growth(self, n_outputs: int) -> Growth:
-        parameters = {field.name: getattr(self, field.name) for field in fields(Growth)}
-        if self.norm_bound == "auto":
-            parameters["norm_bound"] = 2 * np.sqrt(2 * n_outputs)
-        return Growth(**parameters)
+    def _grow_network(
+        self, inputs: FloatArray, targets: FloatArray, sample_weight: FloatArray
+    ) -> tuple[Network, list[float]]:
+        """Add layers until the next one lowers the training cost by less than `layer_tol`, relatively.
+
+        The cost is the normalised mean error ||T - prediction||_F / ||T||_F, returned before the first layer and
+        after each. It never rises from layer to layer (see `_grow_layer`).
+        """
+        rng, data = check_random_state(self.random_state), (targets, sample_weight)
+        ((coef, intercept),) = fit_ridge([(inputs, *data)], [self.linear_ridge], intercept=self.bias)
+        hidden, prediction = inputs, inputs @ coef + intercept
+        layers: list[Layer] = []
+        costs = [_cost(prediction, *data)]
+        while len(layers) < self.max_layers:
+            layer, hidden, cost = self._grow_layer(hidden, prediction, *data, rng)
+            prediction = hidden @ layer.coef + layer.intercept
+            layers.append(layer)
+            costs.append(cost)
+            if not _pays(costs[-2], cost, self.layer_tol):
+                break
+        return Network(coef, intercept, layers, self.unit_norm), costs
+
+    def _grow_layer(
+        self,
+        below: FloatArray,
+        prediction: FloatArray,
+        targets: FloatArray,
+        sample_weight: FloatArray,
+        rng: np.random.RandomState,
+    ) -> tuple[Layer, FloatArray, float]:
+        """Add random units until the next ones lower the training cost by less than `node_tol`, relatively.
+
+        The ridge shrinks the output weights not to zero but to those that reproduce the prediction of the layer
+        below. These have no penalty, so the penalised squared error of the solution, and its squared error all
+        the more, is at most the squared error of the layer below: the lossless flow property, for every ridge.
+        It needs these weights to be feasible: a norm bound of at least sqrt(2 n_outputs).
+        """
+        weights, bias = np.empty((below.shape[1], 0)), np.empty(0)
+        projections = np.empty((len(below), 0))
+        n_outputs, previous_cost = targets.shape[1], np.inf
+        for new_weights, new_bias in self._random_units(below.shape[1], rng):
+            weights, bias = np.hstack([weights, new_weights]), np.append(bias, new_bias)
+            projections = np.hstack([projections, below @ new_weights + new_bias])
+            hidden = hidden_units(prediction, projections, self.unit_norm)
+            lossless = np.zeros((hidden.shape[1], n_outputs))  # relu(p) - relu(-p) = p
+            lossless[: 2 * n_outputs] = np.vstack([np.eye(n_outputs), -np.eye(n_outputs)])
+            ((coef, intercept),) = fit_ridge(
+                [(hidden, targets, sample_weight)],
+                [self.ridge],
+                intercept=self.bias,
+                norm_bound=2 * np.sqrt(2 * n_outputs) if self.norm_bound == "auto" else self.norm_bound,
+                centre=lossless,
+            )
+            cost = _cost(hidden @ coef + intercept, targets, sample_weight)
+            if not _pays(previous_cost, cost, self.node_tol):
+                break
+            previous_cost = cost
+        return Layer(weights, bias, coef, intercept), hidden, cost
+
+    def _random_units(self, n_inputs: int, rng: np.random.RandomState) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield the weights and biases of one step of random units after the other, up to the largest width."""
+        for start in range(0, self.max_units, self.units_per_step):
+            n_new = min(self.units_per_step, self.max_units - start)
+            # Pre-activations of unit variance for inputs of unit variance, however many inputs there are.
+            weights = rng.uniform(-1.0, 1.0, size=(n_inputs, n_new)) * np.sqrt(3.0 / n_inputs)
+            bias = rng.uniform(-1.0, 1.0, size=n_new) if self.bias else np.zeros(n_new)
+            yield weights, bias
 
     def _outputs(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)
         inputs = validate_data(self, X, dtype=np.float64, reset=False)
         outputs = self.network_.predict(self._scale_inputs.transform(inputs))
         return np.asarray(self._scale_targets.inverse_transform(outputs), dtype=np.float64)
+
+
+def _cost(prediction: FloatArray, targets: FloatArray, sample_weight: FloatArray) -> float:
+    error = float(np.sqrt(sample_weight @ ((prediction - targets) ** 2).sum(axis=1)))
+    size = float(np.sqrt(sample_weight @ (targets**2).sum(axis=1)))
+    return error / size if size > 0 else error
+
+
+def _pays(before: float, after: float, tol: float) -> bool:
+    return before == np.inf or before - after >= max(tol * before, np.finfo(float).tiny)
 
 
 class SSFNRegressor(MultiOutputMixin, RegressorMixin, _SSFN):  # type: ignore[misc]
