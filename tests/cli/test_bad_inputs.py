@@ -133,8 +133,8 @@ BAD = {
         csv(GOOD.mask(np.arange(N * 4).reshape(N, 4) % 4 == np.arange(N)[:, None] % 2)),
         options=["--missing", "drop"],
     ),
-    "infinity": Bad("infinite numbers in 'b'", with_cell("b", "inf")),
-    "huge numbers": Bad("numbers beyond 1e+100 in 'b'", with_cell("b", "1e200")),
+    "infinity": Bad("infinite numbers, or some beyond 1e+100, in 'b'", with_cell("b", "inf")),
+    "huge numbers": Bad("infinite numbers, or some beyond 1e+100, in 'b'", with_cell("b", "1e200")),
     # Tasks and validation
     "regression of text": Bad(
         "Target 'y' is text, which --task regression", csv(GOOD.assign(y=["u", "v"] * 20)), ["--task", "regression"]

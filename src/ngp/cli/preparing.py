@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ __all__ = ["Samples", "chosen_columns", "prepare", "read_groups"]
 
 MOST_CLASSES = 1000  # every class is a column of the targets
 MOST_LEVELS = 100  # of a text column
-LARGEST = 1e100  # squares of larger numbers come near the end of double precision
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ def prepare(
     candidates = frame.columns.drop(targets)
     if not len(candidates):
         raise Refusal(f"{table.source} has no column left to select from: give more columns, or fewer with --drop.")
-    typed = _plain(table.source, frame[candidates], lambda bad: f", or leave out what can't be: {drop_options(bad)}")
+    typed = _plain(table.source, frame[candidates])
     _refuse_many_levels(table.source, typed)
     frame = typed.join(frame[targets])
     frame, left_out = _without_gaps(table.source, frame, targets, missing)
@@ -109,7 +108,7 @@ def _target_values(source: str, frame: DataFrame) -> AnyArray:
     """Text as text, numbers as numbers; several targets side by side."""
     import numpy as np
 
-    frame = _plain(source, frame, lambda names: f" in the target {quoted(names)}")
+    frame = _plain(source, frame)
     text = _categories(frame)
     if text and frame.shape[1] > 1:
         raise Refusal(f"Target {quoted(text)} is text: of several targets each must hold numbers.")
@@ -218,26 +217,26 @@ def read_groups(path: Path, table: Table, candidates: Collection[str]) -> dict[s
     return found | {name: [name] for name in candidates if name not in grouped}
 
 
-def _plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> DataFrame:
+def _plain(source: str, frame: DataFrame) -> DataFrame:
     """Numbers as numpy numbers, text as categories; refuse anything else."""
     import numpy as np
 
-    odd: dict[str, str] = {}
+    odd: list[str] = []
     frame = frame.copy(deep=False)
     for name, dtype in frame.dtypes.items():
         if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize != 2:
             continue
         column = _plain_column(frame[name])
         if column is None:
-            odd[str(name)] = str(dtype)
+            odd.append(f"{name!r} ({dtype})")
         else:
             frame[name] = column
     if odd:
-        kinds = listed([f"{name!r} ({kind})" for name, kind in odd.items()])
         raise Refusal(
-            f"{source} has columns that are neither numbers nor text, {kinds}: convert them{way_out(list(odd))}."
+            f"{source} has columns that are neither numbers nor text, {listed(odd)}: convert them, or leave them out "
+            "with --drop."
         )
-    _refuse_numbers_as_text(source, frame, way_out)
+    _refuse_numbers_as_text(source, frame)
     return frame
 
 
@@ -266,7 +265,7 @@ def _plain_column(column: Series) -> Series | None:
         return None
 
 
-def _refuse_numbers_as_text(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> None:
+def _refuse_numbers_as_text(source: str, frame: DataFrame) -> None:
     """Refuse numbers that were read as text because of a word or decimal commas among them."""
     import pandas as pd
 
@@ -279,8 +278,8 @@ def _refuse_numbers_as_text(source: str, frame: DataFrame, way_out: Callable[[Se
         what = "numbers beside text" if not close.all() else "numbers that are written with commas"
         example = quoted([texts[~right].iloc[0]])
         raise Refusal(
-            f"Column {quoted([name])} of {source} holds {what}, such as {example}: write numbers or text "
-            f"alone{way_out([name])}."
+            f"Column {quoted([name])} of {source} holds {what}, such as {example}: write numbers or text alone, or "
+            "leave it out with --drop."
         )
 
 
@@ -334,18 +333,16 @@ def _fillers(frame: DataFrame) -> dict[str, Any]:
 
 
 def _refuse_huge(source: str, frame: DataFrame) -> None:
-    """Refuse infinite numbers, and those with infinite squares."""
+    """Refuse infinite numbers, and those whose squares come near the end of double precision."""
     import numpy as np
 
     numbers = frame.select_dtypes("number")
     peaks = np.fmax.reduce(np.abs(numbers.to_numpy(dtype=np.float64)), axis=0, initial=0)
-    for bad, what in ((np.isinf(peaks), "infinite numbers"), (peaks > LARGEST, f"numbers beyond {LARGEST:g}")):
-        names = [str(name) for name in numbers.columns[bad]]
-        if names:
-            raise Refusal(
-                f"{source} has {what} in {quoted(names)}: correct or rescale them, or leave them out with "
-                f"{drop_options(names)}."
-            )
+    if names := [str(name) for name in numbers.columns[peaks > 1e100]]:
+        raise Refusal(
+            f"{source} has infinite numbers, or some beyond 1e+100, in {quoted(names)}: correct or rescale them, or "
+            "leave them out with --drop."
+        )
 
 
 def _row_numbers(frame: DataFrame) -> list[str]:
