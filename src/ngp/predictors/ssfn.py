@@ -311,7 +311,9 @@ class SSFNScorer(BoundScorer):
         if blocked:  # long chunks, since each goes through all rows by itself
             own = 8 * BLOCK_ROWS * (n_new + 4 * self.problem.n_outputs)
             most = CHUNK_BYTES // (own + max(map(self._state_bytes, blocked)))
-            return max(1, min(-(-n_candidates // (4 * n_jobs)), most))
+            # Four candidates together take half the time of four alone.
+            fair = max(-(-n_candidates // (4 * n_jobs)), min(4, -(-n_candidates // n_jobs)))
+            return max(1, min(fair, most))
         numbers = self.problem.n_samples * max(1, n_new)
         fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
         return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
