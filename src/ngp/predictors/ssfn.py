@@ -44,10 +44,8 @@ __all__ = ["SSFN", "SSFNClusterScorer", "SSFNGpuScorer", "SSFNPredictor", "SSFNS
 
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
-# Numbers in the columns of one task: enough for its overhead not to count, few enough for memory.
-FEWEST_NUMBERS = 2**13
+# Largest number of numbers in the columns of one task.
 CHUNK_NUMBERS = 2**18
-CHUNKS_PER_JOB = 32
 # More rows than these are worked on in blocks; between blocks a chunk of candidates keeps this many bytes.
 BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
@@ -314,9 +312,8 @@ class SSFNScorer(BoundScorer):
             # Four candidates together take half the time of four alone.
             fair = max(-(-n_candidates // (4 * n_jobs)), min(4, -(-n_candidates // n_jobs)))
             return max(1, min(fair, most))
-        numbers = self.problem.n_samples * max(1, n_new)
-        fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
-        return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
+        most = CHUNK_NUMBERS // (self.problem.n_samples * max(1, n_new))
+        return max(1, min(-(-n_candidates // (8 * n_jobs)), most))
 
     def chunk_losses(self, step: _Step, candidates: IntArray) -> FloatArray:
         """Losses of a few candidates (n, m) in all parts of the validation."""
