@@ -192,7 +192,7 @@ def test_neither_jobs_nor_a_second_fit_change_anything(method: Any) -> None:
 @BOTH
 @pytest.mark.parametrize("cv", [0.3, "loo", ShuffleSplit(3, test_size=0.3, random_state=0)])
 def test_any_way_of_validation(method: Any, cv: Any) -> None:
-    X = np.random.default_rng(0).normal(size=(60, 4))
+    X = np.random.default_rng(0).normal(size=(40, 4))
     selector = method(cv=cv, random_state=0).fit(X, np.sin(2 * X[:, 1]) + X[:, 3])
     assert selector.get_support(indices=True).tolist() == [1, 3]
 

@@ -73,36 +73,26 @@ class BART(Baseline):
     def _column_importances(self, data: TrainingData) -> FloatArray:
         _check_settings(self.n_sweeps, self.n_burn_in, len(data.X))
         useful = data.targets.T[np.ptp(data.targets, axis=0) > 0]
+        settings = data.classes is not None, self.n_trees, self.n_sweeps, data.seed
         counts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_split_counts)(
-                data.X, output, data.classes is not None, self.n_trees, self.n_sweeps, self.n_burn_in, data.seed
-            )
-            for output in useful
+            delayed(_split_counts)(self.n_burn_in, data.X, output, *settings) for output in useful
         )
         result: FloatArray = np.sum(counts, axis=0, dtype=np.float64) if counts else np.zeros(data.X.shape[1])
         return result
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BARTEstimator(PredictorEstimator):
     """Bayesian additive regression trees as `BART` grows them, to predict values or classes.
 
     Predictions, and probabilities of classes, are means over the sweeps after the burn-in.
     """
 
-    def __init__(
-        self,
-        *,
-        task: str = "auto",
-        n_trees: int = 50,
-        n_sweeps: int = 40,
-        n_burn_in: int = 15,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.task = task
-        self.n_trees = n_trees
-        self.n_sweeps = n_sweeps
-        self.n_burn_in = n_burn_in
-        self.random_state = random_state
+    task: str = "auto"
+    n_trees: int = 50
+    n_sweeps: int = 40
+    n_burn_in: int = 15
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Grow the trees."""
@@ -194,10 +184,9 @@ def _restored_model(text: str) -> Any:
     return model
 
 
-def _split_counts(
-    X: FloatArray, output: FloatArray, binary: bool, n_trees: int, n_sweeps: int, n_burn_in: int, seed: int
-) -> AnyArray:
-    forests = _sampled_model(X, output, binary, n_trees, n_sweeps, seed).forest_container_mean
-    counts = [forests.get_forest_split_counts(sweep, X.shape[1]) for sweep in range(n_burn_in, n_sweeps)]
-    total: AnyArray = np.sum(counts, axis=0)
+def _split_counts(n_burn_in: int, X: FloatArray, *settings: Any) -> AnyArray:
+    """Number of splits on each column in the sweeps after the burn-in."""
+    model = _sampled_model(X, *settings)
+    forests, sweeps = model.forest_container_mean, range(n_burn_in, model.num_gfr)
+    total: AnyArray = np.sum([forests.get_forest_split_counts(sweep, X.shape[1]) for sweep in sweeps], axis=0)
     return total
