@@ -379,15 +379,6 @@ def test_folds_may_be_a_splitter_splits_or_a_share(cv: Any) -> None:
         np.testing.assert_array_equal(asked[:, 0], test)
 
 
-def test_a_scorer_may_be_given() -> None:
-    X, y = make_data()
-    table = compare(X, y, "all", cv=3, downstream="ridge", scoring="neg_mean_squared_error", random_state=0)
-    errors = [
-        np.mean((ridge().fit(X[train], y[train]).predict(X[test]) - y[test]) ** 2) for train, test in splits(60, 3, 0)
-    ]
-    assert table.loc["all", "ridge"] == pytest.approx(-np.mean(errors))
-
-
 def test_k_goes_to_names_and_to_selectors_without_a_number() -> None:
     X, y = make_data()
     lasso = baselines.registry["lasso"]
@@ -454,12 +445,6 @@ def test_one_seed_one_answer() -> None:
     settings["methods"] = "random-forest"
     drawn = [compare(X, y, **settings, random_state=np.random.RandomState(0)).drop(columns="seconds") for _ in "ab"]
     pd.testing.assert_frame_equal(*drawn)
-
-
-def test_only_failing_methods_make_a_table_too() -> None:
-    table = compare(*make_data(), {"bad": First(error=ValueError("No."))}, cv=2, random_state=0)
-    assert table["status"].tolist() == ["ValueError: No."]
-    assert table[["own", "ridge", "seconds"]].isna().all(axis=None)
 
 
 class Fickle(First):

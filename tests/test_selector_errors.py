@@ -66,20 +66,17 @@ def test_bad_data(data: Any, target: Any, error: type[Exception], message: str) 
         make_selector().fit(data, target)
 
 
-@pytest.mark.parametrize(
-    ("settings", "target", "message"),
-    [
+def test_targets_that_do_not_fit_the_task() -> None:
+    for settings, target, message in [
         ({"task": "classification"}, y, "Unknown label type: continuous"),
         ({"task": "classification"}, np.ones(40), "y holds a single value"),
         ({"task": "classification"}, np.ones((40, 2), int), "takes one column of classes: y has several outputs"),
         ({"task": "regression"}, ["a", "b"] * 20, "task='regression' needs numbers in y: give numbers or task="),
         ({"loss": "hinge"}, y, "loss='hinge' is for classes, and this is a regression: use loss='squared_error'"),
         ({"loss": "cross_entropy"}, y, "loss='cross_entropy' is for classes, and this is a regression"),
-    ],
-)
-def test_targets_that_do_not_fit_the_task(settings: dict[str, Any], target: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_selector(**settings).fit(X, target)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make_selector(**settings).fit(X, target)
 
 
 UNKNOWN_VALUES: dict[str, list[Any]] = {
@@ -200,10 +197,10 @@ BAD_WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize(("weights", "cv", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
-def test_bad_weights(weights: Any, cv: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_selector(cv=cv).fit(X, y, sample_weight=weights)
+def test_bad_weights() -> None:
+    for weights, cv, message in BAD_WEIGHTS.values():
+        with pytest.raises(ValueError, match=message):
+            make_selector(cv=cv).fit(X, y, sample_weight=weights)
 
 
 @pytest.mark.parametrize("n_constant", [1, 4])

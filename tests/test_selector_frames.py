@@ -207,10 +207,10 @@ BAD_FRAMES = {
 }
 
 
-@pytest.mark.parametrize(("spoil", "message"), BAD_FRAMES.values(), ids=BAD_FRAMES)
-def test_bad_frames_are_refused(spoil: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_selector().fit(spoil(make_frame("pandas")), TARGET)
+def test_bad_frames_are_refused() -> None:
+    for spoil, message in BAD_FRAMES.values():
+        with pytest.raises(ValueError, match=message):
+            make_selector().fit(spoil(make_frame("pandas")), TARGET)
 
 
 def test_text_and_lazy_frames_of_polars_are_refused() -> None:

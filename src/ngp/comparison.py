@@ -7,7 +7,7 @@ import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -144,14 +144,11 @@ def compare(
     methods = list(_known_methods()) if methods is None else methods
     selectors = _labelled("methods", methods, lambda given: _make_selector(given, settings, trial.n_features))
     rows = []
-    with _Workplace(max_time) as workplace:
-        for label, selector in selectors.items():
-            workplace.start_clock()
-            for fold in range(len(trial.folds)):
-                found = workplace.run(trial, selector, fold)
-                rows.append({"method": label, "fold": fold, "n_features": trial.n_features, **found})
-                if verbose:
-                    _print_row(rows[-1], len(trial.folds), trial.predictors)
+    for label, selector in selectors.items():
+        for fold, found in enumerate(_run_folds(trial, selector, max_time)):
+            rows.append({"method": label, "fold": fold, "n_features": trial.n_features, **found})
+            if verbose:
+                _print_row(rows[-1], len(trial.folds), trial.predictors)
     folds = DataFrame(rows, columns=[*FACTS[:5], *trial.predictors, *FACTS[5:]])
     folds = folds.astype(dict.fromkeys(["n_selected", *trial.predictors, "seconds"], float))
     folds.attrs["scoring"] = trial.scoring  # for the axis of the plot
@@ -348,6 +345,33 @@ class _Trial:
     predictors: dict[str, Any]  # estimators to be trained on the selected columns, by label
 
 
+def _run_folds(trial: _Trial, selector: Any, max_time: float | None) -> Iterator[dict[str, Any]]:
+    """Run a method in this process or, if its time is limited, in another one that can be killed."""
+    if max_time is None:
+        yield from (_run_fold(trial, selector, fold) for fold in range(len(trial.folds)))
+        return
+    process, left, end = ProcessPoolExecutor(max_workers=1), max_time, ""
+    try:
+        process.submit(_first_line, "").result()  # the start of the process takes none of the method's time
+        for fold in range(len(trial.folds)):
+            if end:
+                yield {"status": end}
+                continue
+            start = time.perf_counter()
+            try:
+                row = process.submit(_run_fold, trial, selector, fold).result(timeout=left)
+            except TimeoutError:
+                end = f"out of time: killed after {max_time:g} s"
+            except BrokenProcessPool:
+                end = "crashed: its process died"
+            except Exception as error:  # what can't be sent to another process
+                row = {"status": _first_line(error)}
+            left -= time.perf_counter() - start
+            yield {"status": end} if end else row
+    finally:
+        process.shutdown(kill_workers=True)
+
+
 def _run_fold(trial: _Trial, selector: Any, fold: int) -> dict[str, Any]:
     """Select on the training rows of a fold, and score predictors on the test rows."""
     row: dict[str, Any] = {"status": "ok"}
@@ -414,56 +438,3 @@ def _estimator(trial: _Trial, selector: Any, predictor: Any, n_columns: int) -> 
     if estimator is None or n_columns:
         return estimator
     return DummyClassifier(strategy="prior") if trial.classes else DummyRegressor()
-
-
-class _Workplace:
-    """Runs folds in this process or, if time is limited, in another one that can be killed."""
-
-    def __init__(self, max_time: float | None) -> None:
-        self._max_time = max_time
-        self._process: ProcessPoolExecutor | None = None
-        self.start_clock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end_process()
-
-    def start_clock(self) -> None:
-        """Begin the time of the next method."""
-        self._left = self._max_time or 0.0
-        self._end: str | None = None  # why the method was ended
-
-    def run(self, trial: _Trial, selector: Any, fold: int) -> dict[str, Any]:
-        """Run a fold within the rest of the method's time."""
-        if self._max_time is None:
-            return _run_fold(trial, selector, fold)
-        if self._end is not None:
-            return {"status": self._end}
-        process = self._start_process()
-        start = time.perf_counter()
-        try:
-            row: dict[str, Any] = process.submit(_run_fold, trial, selector, fold).result(timeout=self._left)
-            self._left -= time.perf_counter() - start
-            return row
-        except TimeoutError:
-            self._end = f"out of time: killed after {self._max_time:g} s"
-        except BrokenProcessPool:
-            self._end = "crashed: its process died"
-        except Exception as error:  # what can't be sent to another process
-            return {"status": _first_line(error)}
-        self._end_process()
-        return {"status": self._end}
-
-    def _start_process(self) -> ProcessPoolExecutor:
-        """Start a process if there is none, and wait until it is ready: that takes none of the method's time."""
-        if self._process is None:
-            self._process = ProcessPoolExecutor(max_workers=1)
-            self._process.submit(_first_line, "").result()
-        return self._process
-
-    def _end_process(self) -> None:
-        if self._process is not None:
-            self._process.shutdown(kill_workers=True)
-            self._process = None

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from baseline_cases import LABELS, TOWN, Choosy, Given, X, fit_weights, training_data, y
+from baseline_cases import LABELS, TOWN, Given, X, fit_weights, training_data, y
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -82,20 +82,14 @@ def test_a_share_is_rounded_and_at_least_one_feature(n_features: int, share: flo
 def test_a_share_is_one_of_all_features_but_constant_ones_cannot_fill_it() -> None:
     data = np.column_stack([X, np.ones((20, 4))])
     with pytest.warns(UserWarning, match="X has constant features, 4 of 8"):
-        half = Given(np.ones(4), n_features_to_select=0.5).fit(data, y)
+        half = Given(weights=np.ones(4), n_features_to_select=0.5).fit(data, y)
     with pytest.warns(UserWarning, match="X has constant features") as caught:
-        everything = Given(np.ones(4), n_features_to_select=1.0).fit(data, y)
+        everything = Given(weights=np.ones(4), n_features_to_select=1.0).fit(data, y)
     assert half.get_support(indices=True).tolist() == everything.get_support(indices=True).tolist() == [0, 1, 2, 3]
     assert len(caught) == 1
 
 
-def test_a_method_may_have_a_rule_of_its_own() -> None:
-    assert Choosy(threshold=None).fit(X, y).support_.tolist() == [False, False, True, False]
-    assert Choosy(threshold=0.4).fit(X, y).support_.tolist() == [False, True, False, False]
-    assert Choosy(threshold=None, n_features_to_select=2).fit(X, y).support_.tolist() == [False, True, False, True]
-
-
-def test_a_method_without_such_a_rule_needs_a_threshold() -> None:
+def test_a_threshold_is_needed() -> None:
     with pytest.raises(ValueError, match="The 'threshold' parameter of Given must be a float in the range"):
         Given(threshold=None).fit(X, y)
 
@@ -113,7 +107,7 @@ def test_columns_with_categories_are_summed_back_to_their_feature() -> None:
         ),
     ]
     for table in tables:
-        selector = Given([1, 2, 3, 4, 0, 10], n_features_to_select=2).fit(table, y)
+        selector = Given(weights=[1, 2, 3, 4, 0, 10], n_features_to_select=2).fit(table, y)
         np.testing.assert_allclose(selector.importances_, [0.05, 0.45, 0, 0.5])
         assert selector.n_features_in_ == 4
         assert selector.get_feature_names_out().tolist() == ["town", "b"]
@@ -127,7 +121,7 @@ def test_columns_with_categories_are_summed_back_to_their_feature() -> None:
 def test_columns_that_do_not_vary_are_left_out_of_the_data() -> None:
     data = np.column_stack([np.full(20, 0.1), X[:, 0], np.zeros(20), X[:, 1]])
     with pytest.warns(UserWarning, match=r"X has constant features, 2 of 4 \(x0, x2\): they are never selected"):
-        selector = Given([3, 1]).fit(data, y)
+        selector = Given(weights=[3, 1]).fit(data, y)
     np.testing.assert_array_equal(selector.data_.X, X[:, :2])
     assert selector.importances_.tolist() == [0, 0.75, 0, 0.25]
     assert selector.support_.tolist() == [False, True, False, True]
@@ -227,7 +221,7 @@ def make_table(kind: str) -> Any:
 @pytest.mark.parametrize("output", ["default", "pandas", "polars"])
 def test_frames_of_all_kinds_come_out(kind: str, output: str) -> None:
     table = make_table(kind)
-    selector = Given([1, 1, 1, 0, 1, 1]).set_output(transform=output).fit(table, y)
+    selector = Given(weights=[1, 1, 1, 0, 1, 1]).set_output(transform=output).fit(table, y)
     result = selector.transform(table)
     if output == "default":
         assert isinstance(result, np.ndarray)
@@ -246,14 +240,14 @@ def test_frames_of_all_kinds_come_out(kind: str, output: str) -> None:
 def test_frames_must_have_the_columns_of_fit(kind: str) -> None:
     table = make_table(kind)
     for output in ("default", kind):
-        selector = Given([1, 1, 1, 0, 1, 1]).set_output(transform=output).fit(table, y)
+        selector = Given(weights=[1, 1, 1, 0, 1, 1]).set_output(transform=output).fit(table, y)
         with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
             selector.transform(table[["town", "a"]])
 
 
 def test_another_fit_leaves_nothing_behind() -> None:
-    selector = Given(np.ones(6)).fit(make_table("pandas"), LABELS)
-    fresh = Given(np.ones(6)).fit(X[:, :2], y)
+    selector = Given(weights=np.ones(6)).fit(make_table("pandas"), LABELS)
+    fresh = Given(weights=np.ones(6)).fit(X[:, :2], y)
     selector.fit(X[:, :2], y)
     assert set(vars(selector)) == set(vars(fresh))
     assert not hasattr(selector, "feature_names_in_")
@@ -373,26 +367,26 @@ def test_more_features_than_vary_are_refused_before_the_work_begins() -> None:
         message = f"^n_features_to_select={number} is more than the 4 features that vary: give at most 4.$"
         with pytest.raises(ValueError, match=message):
             NeverRates(n_features_to_select=number).fit(data, y)
-    assert Given(np.ones(4), n_features_to_select=4).fit(data, y).support_.sum() == 4
+    assert Given(weights=np.ones(4), n_features_to_select=4).fit(data, y).support_.sum() == 4
 
 
 def test_a_category_counts_as_one_feature() -> None:
     frame = pd.DataFrame({"town": pd.Categorical(TOWN), "a": X[:, 0]})
     with pytest.raises(ValueError, match="n_features_to_select=3 is more than the 2 features that vary"):
         NeverRates(n_features_to_select=3).fit(frame, y)
-    assert Given(np.ones(4), n_features_to_select=0.5).fit(frame, y).support_.tolist() == [True, False]
+    assert Given(weights=np.ones(4), n_features_to_select=0.5).fit(frame, y).support_.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_importances_that_are_not_finite_are_refused(value: float) -> None:
     with pytest.raises(ValueError, match=r"^Given finds importances that aren't finite: rescale X and y.$"):
-        Given([1, value, 1, 1]).fit(X, y)
+        Given(weights=[1, value, 1, 1]).fit(X, y)
 
 
 @pytest.mark.parametrize("settings", [{}, {"n_features_to_select": 2}, {"n_features_to_select": 0.5}])
 def test_an_empty_selection_is_said_once(settings: dict[str, Any]) -> None:
     with pytest.warns(UserWarning, match=r"^Nothing was selected: no feature is important enough.$") as caught:
-        selector = Given(np.zeros(4), **settings).fit(X, y)
+        selector = Given(weights=np.zeros(4), **settings).fit(X, y)
     assert [warning.filename for warning in caught] == [__file__]
     assert selector.importances_.tolist() == [0, 0, 0, 0]
     with pytest.warns(UserWarning, match="No features were selected"):
@@ -423,7 +417,7 @@ def test_constant_features_are_said(n_constant: int, listed: str) -> None:
 def test_constant_features_of_a_frame_are_named() -> None:
     frame = pd.DataFrame({"town": pd.Categorical(["Ulm"] * 20), "a": X[:, 0], "b": 1, "c": X[:, 1]})
     with pytest.warns(UserWarning, match=r"X has constant features, 2 of 4 \(town, b\)"):
-        selector = Given([1, 3]).fit(frame, y)
+        selector = Given(weights=[1, 3]).fit(frame, y)
     assert selector.importances_.tolist() == [0, 0.25, 0, 0.75]
 
 

@@ -88,7 +88,7 @@ def test_boruta_confirms_the_same_columns(kind: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("name", ["permutation", "lassonet"])
 @each_kind
 def test_the_columns_that_count_come_first(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = {"hidden_dims": (5,), "lambda_start": 20, "path_multiplier": 1.2}
+    small = {"hidden_dims": (5,), "lambda_start": 20, "path_multiplier": 1.5, "n_iters": (200, 20)}
     for network in ("LassoNetRegressor", "LassoNetClassifier"):
         monkeypatch.setattr(lassonet, network, partial(getattr(lassonet, network), **small))
     columns = X[:, :5]

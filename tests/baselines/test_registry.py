@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import NotFittedError
 
-from ngp.baselines import registry
+from ngp.baselines import others, registry
 from ngp.baselines.base import Baseline, best_features
 
 # Smaller than the defaults, where these take long.
@@ -51,11 +52,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:X has constant features")
 @pytest.fixture(autouse=True, scope="module")
 def _quick_packages() -> Iterator[None]:
     """Let the packages train less than by default."""
-    small = {"hidden_dims": (5,), "lambda_start": 20, "path_multiplier": 2}
+    small = {"hidden_dims": (5,), "lambda_start": 20, "path_multiplier": 2, "n_iters": (400, 100)}
+    whole = boruta.BorutaPy
     with pytest.MonkeyPatch.context() as patch:
         for network in ("LassoNetRegressor", "LassoNetClassifier"):
             patch.setattr(lassonet, network, partial(getattr(lassonet, network), **small))
-        patch.setattr(boruta, "BorutaPy", partial(boruta.BorutaPy, max_iter=12))
+        quick = {"n_estimators": 25, "max_iter": 12}
+        patch.setattr(boruta, "BorutaPy", lambda forest, **rest: whole(forest, **rest | quick))
+        patch.setattr(others, "ExtraTreesRegressor", lambda _, **rest: ExtraTreesRegressor(10, **rest))
+        patch.setattr(others, "ExtraTreesClassifier", lambda _, **rest: ExtraTreesClassifier(10, **rest))
         yield
 
 
@@ -117,7 +122,7 @@ def test_features_are_rated_and_selected(name: str) -> None:
 
 
 @each_method
-def test_the_best_of_them_where_so_many_are_asked_for(name: str) -> None:
+def test_the_given_number_of_features_is_selected(name: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "n_features_to_select=2 asks for 2 features, but only 1")
         selector = make(name, n_features_to_select=2).fit(X, TARGETS["outputs"])
@@ -182,7 +187,7 @@ class WithoutExtras(importlib.machinery.PathFinder):
 sys.meta_path = [WithoutExtras if f is importlib.machinery.PathFinder else f for f in sys.meta_path]
 
 import numpy as np
-from ngp.baselines import registry
+from ngp.baselines import others, registry
 warnings.simplefilter("ignore")
 X, outcomes = np.random.default_rng(0).normal(size=(60, 4)), {}
 for name, method in registry.items():

@@ -74,9 +74,8 @@ def test_every_split_is_reproduced(name: str) -> None:
         assert len(rounds) == n_rounds
 
 
-@pytest.mark.parametrize(
-    ("cv", "classification", "splitter"),
-    [
+def test_short_ways_to_say_it() -> None:
+    for cv, classification, splitter in [
         (5, False, KFold(5, shuffle=True, random_state=7)),
         (np.int64(5), True, StratifiedKFold(5, shuffle=True, random_state=7)),
         (N, True, KFold(N, shuffle=True, random_state=7)),  # too few members of a class to stratify
@@ -84,12 +83,10 @@ def test_every_split_is_reproduced(name: str) -> None:
         (np.float32(0.3), True, StratifiedShuffleSplit(1, test_size=14, random_state=7)),
         (0.03, True, ShuffleSplit(1, test_size=1, random_state=7)),  # too few rows for one of each class
         ("loo", True, LeaveOneOut()),
-    ],
-)
-def test_short_ways_to_say_it(cv: Any, classification: bool, splitter: Any) -> None:
-    rounds = rounds_of(cv, classification=classification)
-    assert splits_of(rounds) == expected_splits(splitter)
-    assert len(rounds) == 1
+    ]:
+        rounds = rounds_of(cv, classification=classification)
+        assert splits_of(rounds) == expected_splits(splitter)
+        assert len(rounds) == 1
 
 
 def test_masks_generators_and_tuples_of_splits() -> None:
@@ -187,9 +184,8 @@ def test_row_losses_of_training_rows_are_ignored() -> None:
     assert round_.part_losses(losses, np.ones(6)).tolist() == [[1.0, 2.0, 3.0, 4.0]]
 
 
-@pytest.mark.parametrize(
-    ("cv", "error", "message"),
-    [
+def test_mistakes() -> None:
+    for cv, error, message in [
         ("kfold", ValueError, "cv='kfold' is unknown: give a number of folds"),
         (
             48,
@@ -212,11 +208,9 @@ def test_row_losses_of_training_rows_are_ignored() -> None:
         ([([0, 1], [2, 2])], ValueError, "without repetitions"),
         ([([0.0, 1.0], [2.0])], ValueError, "given by numbers below 47 or by masks"),
         ([1, 2], ValueError, "cv must hold pairs of training and validation rows"),
-    ],
-)
-def test_mistakes(cv: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=re.escape(message)):
-        rounds_of(cv)
+    ]:
+        with pytest.raises(error, match=re.escape(message)):
+            rounds_of(cv)
 
 
 def test_one_sample_cannot_be_left_out() -> None:

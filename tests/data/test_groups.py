@@ -99,16 +99,13 @@ def test_groups_without_names_take_those_of_the_table() -> None:
     assert make_groups([["c", "b"]], 3, cast(Any, X.columns)).columns[0].tolist() == [2, 1]
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
+def test_groups_of_another_table_are_refused() -> None:
+    for groups, message in [
         (image_windows((2, 2), 2), "has the column 3, out of range: use 0 to 2."),
         (make_groups(None, 4), "groups was made for 4 columns, but X has 3"),
-    ],
-)
-def test_groups_of_another_table_are_refused(groups: Groups, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        make_groups(groups, n_features=3)
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            make_groups(groups, n_features=3)
 
 
 def test_expand_replaces_columns_by_blocks() -> None:
@@ -119,9 +116,8 @@ def test_expand_replaces_columns_by_blocks() -> None:
     assert expanded.costs.tolist() == [2, 1]
 
 
-@pytest.mark.parametrize(
-    ("groups", "error", "message"),
-    [
+def test_group_errors() -> None:
+    for groups, error, message in [
         (3, TypeError, "groups=3 must be None, one label per column, a list of lists of columns, or a mapping"),
         ([], ValueError, "groups is empty: give at least one group, or None for single columns."),
         ({"a": []}, ValueError, "groups['a'] is empty: give it a column or leave it out."),
@@ -133,11 +129,9 @@ def test_expand_replaces_columns_by_blocks() -> None:
         ([[0], 1], TypeError, "groups[1]=1 must be a list of columns: give indices, names or a mask."),
         ({"a": "b"}, TypeError, "groups['a']='b' must be a list of columns: give indices, names or a mask."),
         ([[1.0]], TypeError, "groups[0] has the column 1.0: give columns as integer indices or as names."),
-    ],
-)
-def test_group_errors(groups: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match="^" + re.escape(message)):
-        make_groups(groups, n_features=3, feature_names=["a", "b", "c"])
+    ]:
+        with pytest.raises(error, match="^" + re.escape(message)):
+            make_groups(groups, n_features=3, feature_names=["a", "b", "c"])
 
 
 def test_errors_about_names() -> None:
@@ -149,17 +143,14 @@ def test_errors_about_names() -> None:
         make_groups(None, n_features=2, feature_names=["a"])
 
 
-@pytest.mark.parametrize(
-    ("costs", "error", "message"),
-    [
+def test_cost_errors() -> None:
+    for costs, error, message in [
         ([1], ValueError, "costs has the shape (1,) for 2 groups: give one cost per group."),
         ([1, 0], ValueError, "costs[1]=0.0 must be positive and finite: use 1 for an ordinary group."),
         (["a", "b"], TypeError, "costs=['a', 'b'] must be numbers, one per group."),
-    ],
-)
-def test_cost_errors(costs: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match="^" + re.escape(message) + "$"):
-        make_groups(None, n_features=2, costs=costs)
+    ]:
+        with pytest.raises(error, match="^" + re.escape(message) + "$"):
+            make_groups(None, n_features=2, costs=costs)
 
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=30))
@@ -213,16 +204,13 @@ def test_windows_cover_every_pixel(rows: int, cols: int, channels: int, data: st
     make_groups(groups, n_features=rows * cols * channels)
 
 
-@pytest.mark.parametrize(
-    ("shape", "size", "stride", "error", "message"),
-    [
+def test_window_errors() -> None:
+    for shape, size, stride, error, message in [
         ((4, 4), (2, 5), None, ValueError, "size=(2, 5) is larger than the image of 4 x 4 pixels: choose a window"),
         ((4, 4), 0, None, ValueError, "size=0 must be positive: use 1 or more."),
         ((4, 4), True, None, TypeError, "size=True must be an integer or a sequence of integers."),
         ((4, 4), 1, (1,), ValueError, "stride=(1,) must be an integer or a pair of integers."),
         ((16,), 1, None, ValueError, "shape=(16,) must be (rows, cols) or (rows, cols, channels)."),
-    ],
-)
-def test_window_errors(shape: Any, size: Any, stride: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match="^" + re.escape(message)):
-        image_windows(shape, size, stride)
+    ]:
+        with pytest.raises(error, match="^" + re.escape(message)):
+            image_windows(shape, size, stride)

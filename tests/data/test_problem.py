@@ -304,9 +304,8 @@ def test_the_automatic_loss() -> None:
     assert problem_of(classification_loss="hinge").loss == "squared_error"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_mistakes() -> None:
+    for options, message in [
         (
             {"y": np.ones((40, 2)), "task": "classification"},
             "task='classification' takes one column of classes",
@@ -330,8 +329,6 @@ def test_the_automatic_loss() -> None:
             {"cv": [(np.arange(20), np.arange(20, 40))], "sample_weight": np.arange(40) < 20},
             "sample_weight is zero on all validation rows",
         ),
-    ],
-)
-def test_mistakes(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        problem_of(**options)
+    ]:
+        with pytest.raises(ValueError, match=re.escape(message)):
+            problem_of(**options)

@@ -72,16 +72,6 @@ def openml(monkeypatch):
 
 
 @pytest.fixture
-def expect(monkeypatch):
-    """Makes the data the ones that are expected from OpenML."""
-
-    def summarise(title, X, y):
-        monkeypatch.setitem(loaders.SUMMARIES, title, loaders._summary(X, y))
-
-    return summarise
-
-
-@pytest.fixture
 def make_idx():
     return idx
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from sklearn.utils import Bunch
 
-from ngp.datasets import load_coil20, load_fashion_mnist, load_mnist, loaders
+from ngp.datasets import load_coil20, load_fashion_mnist, load_mnist
 
 PREFIXES = {"train": "train", "test": "t10k"}
 LOADERS = {"mnist": load_mnist, "fs/fashion-mnist": load_fashion_mnist}
@@ -84,7 +84,7 @@ def test_other_images_from_openml_are_refused(folders, openml):
     openml(Bunch(data=np.zeros((5, 784)), target=np.zeros(5)))
     with pytest.raises(
         ValueError,
-        match=r"OpenML's mnist_784 \(version 1\) is not the MNIST that is expected here: its shape is \(5, 784\); set",
+        match=r"OpenML's mnist_784 \(version 1\) is not the MNIST that is expected here; set",
     ):
         load_mnist()
 
@@ -112,17 +112,6 @@ def test_coil20_is_upright(folders, put, make_mat):
     assert_array_equal(images.transpose(0, 2, 1).reshape(3, -1), pixels)
 
 
-@pytest.mark.parametrize("scale", [1, 255])
-def test_coil20_from_openml(folders, openml, expect, scale):
-    pixels, objects = coil()
-    expect("COIL-20", pixels, objects - 1)
-    calls = openml(Bunch(data=pixels * scale, target=objects.astype(str).astype(object)))
-    images, labels = load_coil20()
-    assert_allclose(images[:, 0, 1], pixels[:, 32])
-    assert_array_equal(labels, [0, 1, 2])
-    assert calls == [("COIL-20", 1)]
-
-
 @pytest.mark.parametrize(
     ("name", "subset", "counts", "mean", "std"),
     [
@@ -148,7 +137,5 @@ def test_real_coil20(real_files):
     assert_array_equal(np.bincount(labels), [72] * 20)
     assert images.min() == 0
     assert images.max() == 1
-    pixels = images.transpose(0, 2, 1).reshape(1440, -1)
-    assert_allclose(loaders._summary(pixels, labels), loaders.SUMMARIES["COIL-20"], rtol=1e-7)
     # a duck, which is wider at the bottom than at the top
     assert np.count_nonzero(images[0, 24] > 0.2) > np.count_nonzero(images[0, 4] > 0.2)

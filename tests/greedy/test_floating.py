@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path as FilePath
 from time import perf_counter
@@ -10,13 +11,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from greedy_cases import Observes, OnStep, decoy_loss, make_fake, random_loss, run, seen, stop_after, weights_loss
+from greedy_cases import (
+    Observes,
+    OnStep,
+    decoy_loss,
+    make_fake,
+    random_loss,
+    run,
+    search_of,
+    seen,
+    stop_after,
+    weights_loss,
+)
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ngp import NeuralGreedyPursuit
 from ngp.greedy import floating, significance
-from ngp.greedy.floating import Bar
+from ngp.greedy.floating import Bar, Floating
 from ngp.greedy.path import Step, additions, chosen, columns_of
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import (
@@ -93,8 +105,19 @@ def test_exchanges_lead_to_no_more_columns_than_allowed(seed: int, sizes: list[i
         assert path.reason == f"{len(path.columns)} of at most {n} columns are selected"
 
 
+def test_no_selection_is_exchanged_twice() -> None:
+    """Luck could make each of two selections look better than the other, for ever."""
+    search = search_of(make_fake(3, weights_loss([1, 2, 0])))
+    start, added = run(make_fake(3, weights_loss([1, 0, 0])), MaxFeatures(1)).steps
+    there = replace(added, action="swap", group=1, dropped=0, columns=np.array([1]))
+    back = replace(added, action="swap", group=0, dropped=1)
+    floats = Floating(search, MaxFeatures(1), None)
+    assert [step.group for step in floats.exchange([start, added])] == [1]
+    assert floats.exchange([start, added, there, back]) == []
+
+
 @given(seed=st.integers(0, 10_000), n_columns=st.integers(1, 6), rule=st.sampled_from(list(RULES)))
-def test_steps_say_what_they_do_and_no_selection_is_exchanged_twice(seed: int, n_columns: int, rule: str) -> None:
+def test_steps_say_what_they_do(seed: int, n_columns: int, rule: str) -> None:
     scorer, watching = make_fake(n_columns, random_loss(seed)), Watching()
     path = run(scorer, RULES[rule], floating=True, observer=watching)
     for stood in watching.stood:
@@ -107,8 +130,6 @@ def test_steps_say_what_they_do_and_no_selection_is_exchanged_twice(seed: int, n
             before = columns - {step.group} | ({step.dropped} if step.action == "drop" else set())
             if before:
                 assert step.before == pytest.approx(scorer.loss(before))
-    exchanged = [columns_after(stood[:-1]) for stood in watching.stood if stood[-1].action == "swap"]
-    assert len(exchanged) == len(set(exchanged))
     drops = [step.dropped for step in path.steps if step.action == "drop" and step.kept]
     assert len(drops) == len(set(drops))
     last = [step for step in path.steps if step.kept][-1]

@@ -82,13 +82,13 @@ def test_with_two_candidates_it_is_what_the_authors_tried(seed: int, n_columns: 
         selected |= {int(step.group or 0)}
 
 
-@pytest.mark.parametrize(("members", "depth"), [((2, 5), 2), ((0, 3, 6), 3), ((1, 2), 3)])
-def test_features_that_work_together_are_found_if_a_gain_is_asked_for(members: tuple[int, ...], depth: int) -> None:
-    scorer = make_fake(8, parity_loss(*members))
-    rule = RelativeImprovement(0.05)
-    path = run(scorer, rule, fixed=[7], look_ahead=depth)
-    assert sorted(path.columns) == sorted([*members, 7])
-    assert run(scorer, rule, fixed=[7]).columns.tolist() == [7]
+def test_features_that_work_together_are_found_if_a_gain_is_asked_for() -> None:
+    for members, depth in [((2, 5), 2), ((0, 3, 6), 3), ((1, 2), 3)]:
+        scorer = make_fake(8, parity_loss(*members))
+        rule = RelativeImprovement(0.05)
+        path = run(scorer, rule, fixed=[7], look_ahead=depth)
+        assert sorted(path.columns) == sorted([*members, 7])
+        assert run(scorer, rule, fixed=[7]).columns.tolist() == [7]
 
 
 def test_a_promise_that_isnt_kept_is_taken_back() -> None:
@@ -152,17 +152,14 @@ def test_a_step_scores_no_more_sets_than_said(n: int, depth: int, beam_width: in
     assert path.steps[1].n_fits <= n + n_sets(n, min(n, depth), beam_width, False) + drops
 
 
-@pytest.mark.parametrize(
-    ("n_features", "beam_width", "message"),
-    [
+def test_mistakes() -> None:
+    for n_features, beam_width, message in [
         (6, None, "look_ahead=6 must be an integer from 1 to 5"),
         (True, None, "look_ahead=True must be an integer from 1 to 5"),
         (2, 0, "beam_width=0 must be a positive integer, or None for all sets"),
-    ],
-)
-def test_mistakes(n_features: Any, beam_width: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        LookAhead(n_features, beam_width)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            LookAhead(n_features, beam_width)
 
 
 def parity(n_rows: int, n_columns: int, members: list[int], kind: str = "bits") -> tuple[Any, Any]:

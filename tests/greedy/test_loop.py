@@ -158,28 +158,30 @@ def test_groups_enter_together_and_overlap_adds_only_what_is_new() -> None:
     assert path.steps[2].losses == pytest.approx([np.nan, 4, 4, 4.5], nan_ok=True)
 
 
-@pytest.mark.parametrize("costs", [None, [1.0, 2.0, 3.0, 4.0]])
-def test_losses_that_are_no_numbers_lose_with_a_warning(costs: Any) -> None:
-    def loss(columns: frozenset[int]) -> float:
-        return float("nan") if columns & {0, 2} else weights_loss([0, 1, 0, 2])(columns)
+def test_losses_that_are_no_numbers_lose_with_a_warning() -> None:
+    for costs in [None, [1.0, 2.0, 3.0, 4.0]]:
 
-    with pytest.warns(UserWarning, match="2 candidates have a loss that is no finite number: they lose"):
-        path = run(make_fake(4, loss, costs=costs), MaxFeatures(2))
-    assert sorted(path.columns.tolist()) == [1, 3]
-    assert path.steps[1].runner_up in (1, 3)
-    assert path.steps[2].runner_up is None
-    assert np.isnan(path.steps[2].runner_up_loss)
+        def loss(columns: frozenset[int]) -> float:
+            return float("nan") if columns & {0, 2} else weights_loss([0, 1, 0, 2])(columns)
+
+        with pytest.warns(UserWarning, match="2 candidates have a loss that is no finite number: they lose"):
+            path = run(make_fake(4, loss, costs=costs), MaxFeatures(2))
+        assert sorted(path.columns.tolist()) == [1, 3]
+        assert path.steps[1].runner_up in (1, 3)
+        assert path.steps[2].runner_up is None
+        assert np.isnan(path.steps[2].runner_up_loss)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_step_in_which_all_losses_are_no_numbers_ends_the_pursuit(value: float) -> None:
-    def loss(columns: frozenset[int]) -> float:
-        return value if len(columns) > 1 else weights_loss([1, 2, 4])(columns)
+def test_a_step_in_which_all_losses_are_no_numbers_ends_the_pursuit() -> None:
+    for value in [float("nan"), float("inf")]:
 
-    with pytest.warns(UserWarning, match="Step 2 ends the pursuit: the loss of every candidate is NaN or infinite"):
-        path = run(make_fake(3, loss), MaxFeatures(3))
-    assert path.columns.tolist() == [2]
-    assert path.reason.startswith("the loss of every candidate is NaN or infinite")
+        def loss(columns: frozenset[int], value: float = value) -> float:
+            return value if len(columns) > 1 else weights_loss([1, 2, 4])(columns)
+
+        with pytest.warns(UserWarning, match="Step 2 ends the pursuit: the loss of every candidate is NaN or infinite"):
+            path = run(make_fake(3, loss), MaxFeatures(3))
+        assert path.columns.tolist() == [2]
+        assert path.reason.startswith("the loss of every candidate is NaN or infinite")
 
 
 @pytest.mark.filterwarnings("ignore:1 candidates have a loss")
@@ -303,14 +305,14 @@ def test_an_interrupt_before_there_is_anything_is_raised() -> None:
         run(scorer, MaxFeatures(2), fixed=[0])
 
 
-@pytest.mark.parametrize("n_made", [1, 2, 4])
-def test_a_pursuit_goes_on_with_the_steps_of_another(n_made: int) -> None:
-    whole = run(make_fake(5, weights_loss([-1, 0.1, 1, 2, 3])), RelativeImprovement(0.1))
-    scorer = make_fake(5, weights_loss([-1, 0.1, 1, 2, 3]))
-    again = run(scorer, RelativeImprovement(0.1), made=whole.steps[:n_made])
-    assert seen(again.steps) == seen(whole.steps)
-    assert again.reason == whole.reason
-    assert len(scorer.calls) == len(whole.steps) - n_made
+def test_a_pursuit_goes_on_with_the_steps_of_another() -> None:
+    for n_made in [1, 2, 4]:
+        whole = run(make_fake(5, weights_loss([-1, 0.1, 1, 2, 3])), RelativeImprovement(0.1))
+        scorer = make_fake(5, weights_loss([-1, 0.1, 1, 2, 3]))
+        again = run(scorer, RelativeImprovement(0.1), made=whole.steps[:n_made])
+        assert seen(again.steps) == seen(whole.steps)
+        assert again.reason == whole.reason
+        assert len(scorer.calls) == len(whole.steps) - n_made
 
 
 def test_a_budget_counts_steps_that_were_taken_back() -> None:

@@ -45,9 +45,9 @@ def redrawn(problem: Problem, selected: Any = SELECTED, key: tuple[int, int, int
 # ---------------------------------------------------------------- columns drawn anew
 
 
-@pytest.mark.parametrize("selected", [[], [4, 1], [0, 3, 4, 5, 9]])
-@pytest.mark.parametrize("n_rows", [200, 30])  # too few rows for so many squares
-def test_what_is_known_stays_and_the_rest_goes_to_other_rows(selected: list[int], n_rows: int) -> None:
+# In the last case there are too few rows for so many squares.
+@pytest.mark.parametrize(("n_rows", "selected"), [(200, []), (200, [4, 1]), (30, [0, 3, 4, 5, 9])])
+def test_what_is_known_stays_and_the_rest_goes_to_other_rows(n_rows: int, selected: list[int]) -> None:
     X, squares = correlated(n_rows), n_rows == 200 or len(selected) < 4
     new = redrawn(problem_of(X), np.array(selected, dtype=np.intp))
     np.testing.assert_array_equal(new[:, selected], X[:, selected])

@@ -261,10 +261,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), MISTAKES, ids=[message[:20] for _, message in MISTAKES])
-def test_mistakes(make: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError, match="^" + re.escape(message)):
-        make()
+def test_mistakes() -> None:
+    for make, message in MISTAKES:
+        with pytest.raises(ValueError, match="^" + re.escape(message)):
+            make()
 
 
 # ---------------------------------------------------------------- a user's own rule

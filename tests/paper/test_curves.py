@@ -4,7 +4,7 @@ import pytest
 from ngp import NeuralGreedyPursuit
 from ngp.greedy.stopping import MaxFeatures, RelativeImprovement
 from ngp.paper.curves import ETAS, FIG_4, FIG_5, behaviour, errors_of_law, knee, nested_errors, pursue, size_by_rule
-from ngp.paper.experiment import TrialStore, reproduce, run_trials
+from ngp.paper.experiment import reproduce, run_trials
 from ngp.paper.metrics import false_negative_rate, false_positive_rate
 from ngp.paper.published import ETA_RATES, RANK_NME
 from ngp.paper.regression import PublishedRule, artificial_split
@@ -76,7 +76,7 @@ def test_nested_errors_begin_with_the_constant_prediction():
 def laws(request, tmp_path_factory):
     plan = FIG_4.plan(request.param, "tiny", seed=5000)
     folder = tmp_path_factory.mktemp("fig4")
-    return plan, run_trials(FIG_4.trials(plan), TrialStore(folder / "trials.jsonl")), folder
+    return plan, run_trials(FIG_4.trials(plan), folder / "trials.jsonl"), folder
 
 
 def test_the_error_of_a_law_has_its_knee_at_the_true_number(laws):
@@ -123,7 +123,7 @@ def test_trials_do_not_depend_on_the_number_of_threads():
 def ranks(request, tmp_path_factory):
     plan = FIG_5.plan(request.param, "tiny", seed=5000)
     folder = tmp_path_factory.mktemp("fig5")
-    return plan, run_trials(FIG_5.trials(plan), TrialStore(folder / "trials.jsonl")), folder
+    return plan, run_trials(FIG_5.trials(plan), folder / "trials.jsonl"), folder
 
 
 def test_the_order_of_the_pursuit_is_better_than_others(ranks):

@@ -8,7 +8,7 @@ import pytest
 from ngp.data.groups import image_windows
 from ngp.paper import digits
 from ngp.paper.digits import SHARES, Method, digit_trial, setting_of, shown_digits, whole_groups
-from ngp.paper.experiment import Plan, TrialStore, run_trials
+from ngp.paper.experiment import Plan, run_trials
 
 PIXELS = Method("ngp-ssfn")
 TILES = Method("ngp-ssfn", 2, 2)
@@ -25,7 +25,7 @@ NEEDS = {"ngp-cnn": "torch", "deeplift": "torch", "bart": "stochtree"}
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A function that runs a method once for all tests."""
-    store = TrialStore(tmp_path_factory.mktemp("digits") / "trials.jsonl")
+    store = tmp_path_factory.mktemp("digits") / "trials.jsonl"
 
     def run(method, protocol="sound", seed=5000):
         if method.name in NEEDS:
@@ -75,7 +75,7 @@ def test_results_do_not_depend_on_the_number_of_jobs(run, tmp_path, method):
     alone = run(method)
     # Two trials, so that narrow ones go to other processes.
     trials = [digit_trial(Plan("sound", "tiny"), method, seed) for seed in (5000, 5001)]
-    together = run_trials(trials, TrialStore(tmp_path / "trials.jsonl"), n_jobs=2)[0]
+    together = run_trials(trials, tmp_path / "trials.jsonl", n_jobs=2)[0]
     assert {**alone, "seconds": 0} == {**together, "seconds": 0}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial, make_gravitation
-from ngp.paper.experiment import TrialStore, reproduce, run_trials
+from ngp.paper.experiment import reproduce, run_trials
 from ngp.paper.phase import ARTIFICIAL_SIZES, FIG_3, LAW_SIZES, missed_shares, phase_change
 from ngp.paper.published import FNSR_CURVES, PHASE_CHANGE
 from ngp.predictors import SSFN
@@ -75,7 +75,7 @@ def test_every_run_is_in_one_trial_of_each_size():
 @pytest.fixture(scope="module", params=["published", "sound"])
 def tiny(request, tmp_path_factory):
     plan = FIG_3.plan(request.param, "tiny", seed=5000)
-    store = TrialStore(tmp_path_factory.mktemp("fig3") / "trials.jsonl")
+    store = tmp_path_factory.mktemp("fig3") / "trials.jsonl"
     return plan, run_trials(FIG_3.trials(plan), store)
 
 

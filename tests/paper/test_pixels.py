@@ -41,21 +41,6 @@ def records_of(experiment, plan):
     return [made_up(trial) for trial in experiment.trials(plan)]
 
 
-@pytest.mark.slow
-def test_the_smallest_run_of_table_2_is_better_than_chance(tmp_path):
-    pytest.importorskip("torch")
-    pytest.importorskip("stochtree")
-    files = reproduce(TABLE_2, TABLE_2.plan("sound", "tiny", seed=5000), tmp_path, n_jobs=2)
-    assert {path.name for path in files} == {"table2-sound.csv", "table2-sound.md"}
-    lines = (tmp_path / "table2-sound.csv").read_text().splitlines()
-    assert len(lines) == 2 + 8  # a comment and the names of the columns
-    keys = lines[1].split(",")
-    for line in lines[2:]:
-        row = dict(zip(keys[-18:], line.split(",")[-18:], strict=True))  # labels have commas too
-        assert all(20 < float(row[key]) <= 100 for key in ("train", "test", "common"))
-        assert 0 < float(row["n_pixels"]) <= round(0.4 * 64)
-
-
 def test_figure_1_is_drawn_from_the_real_trial(tmp_path):
     pytest.importorskip("matplotlib")
     names = {path.name for path in reproduce(FIG_1, FIG_1.plan("published", "tiny", seed=5000), tmp_path)}

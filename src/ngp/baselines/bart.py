@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -21,12 +22,15 @@ __all__ = ["BART", "BARTEstimator"]
 SMALLEST_LEAF = 5  # samples; stochtree's own default
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BART(Baseline):
     """Rate each column by how often the trees of a Bayesian additive model split on it.
 
     The trees are grown by XBART (He and Hahn 2021), in its authors' package stochtree: in each sweep all trees are
     grown again from their roots. Splits are counted in the sweeps after the burn-in. Each output has its own trees, and
     their counts are summed. Classes are modelled with a probit link, more than two one against the rest.
+
+    The other parameters and attributes are those of `ngp.baselines.Baseline`.
 
     Parameters
     ----------
@@ -36,60 +40,24 @@ class BART(Baseline):
         Sweeps, including those of the burn-in.
     n_burn_in : int, default=15
         Number of first sweeps that don't count. The paper used 15 of 20.
-    n_features_to_select : int, float or None, default=None
-        Number or share of the features to select; None selects by `threshold`.
-    threshold : float, default=0.01
-        Features with a larger importance are selected: the rule of the paper.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
     n_jobs : int or None, default=None
         Number of outputs (or classes) that are modelled in parallel.
     random_state : int, RandomState or None, default=None
         Seed of the trees.
-
-    Attributes
-    ----------
-    importances_ : float array of shape (`n_features_in_`,)
-        Importances, which sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> bart = BART(n_sweeps=10, n_burn_in=5, n_features_to_select=1, random_state=0)
-    >>> bart.fit(X, X[:, 2] ** 2).get_support(indices=True)
-    array([2])
     """
+
+    n_trees: int = 50
+    n_sweeps: int = 40
+    n_burn_in: int = 15
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "n_sweeps": [Interval(Integral, 1, None, closed="left")],
         "n_burn_in": [Interval(Integral, 0, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        n_trees: int = 50,
-        n_sweeps: int = 40,
-        n_burn_in: int = 15,
-        n_features_to_select: int | float | None = None,
-        threshold: float = 0.01,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
-        self.n_trees = n_trees
-        self.n_sweeps = n_sweeps
-        self.n_burn_in = n_burn_in
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def own_estimator(self) -> BARTEstimator:
         """Make a Bayesian additive model of trees."""
@@ -105,36 +73,26 @@ class BART(Baseline):
     def _column_importances(self, data: TrainingData) -> FloatArray:
         _check_settings(self.n_sweeps, self.n_burn_in, len(data.X))
         useful = data.targets.T[np.ptp(data.targets, axis=0) > 0]
+        settings = data.classes is not None, self.n_trees, self.n_sweeps, data.seed
         counts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_split_counts)(
-                data.X, output, data.classes is not None, self.n_trees, self.n_sweeps, self.n_burn_in, data.seed
-            )
-            for output in useful
+            delayed(_split_counts)(self.n_burn_in, data.X, output, *settings) for output in useful
         )
         result: FloatArray = np.sum(counts, axis=0, dtype=np.float64) if counts else np.zeros(data.X.shape[1])
         return result
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BARTEstimator(PredictorEstimator):
     """Bayesian additive regression trees as `BART` grows them, to predict values or classes.
 
     Predictions, and probabilities of classes, are means over the sweeps after the burn-in.
     """
 
-    def __init__(
-        self,
-        *,
-        task: str = "auto",
-        n_trees: int = 50,
-        n_sweeps: int = 40,
-        n_burn_in: int = 15,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.task = task
-        self.n_trees = n_trees
-        self.n_sweeps = n_sweeps
-        self.n_burn_in = n_burn_in
-        self.random_state = random_state
+    task: str = "auto"
+    n_trees: int = 50
+    n_sweeps: int = 40
+    n_burn_in: int = 15
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Grow the trees."""
@@ -226,10 +184,9 @@ def _restored_model(text: str) -> Any:
     return model
 
 
-def _split_counts(
-    X: FloatArray, output: FloatArray, binary: bool, n_trees: int, n_sweeps: int, n_burn_in: int, seed: int
-) -> AnyArray:
-    forests = _sampled_model(X, output, binary, n_trees, n_sweeps, seed).forest_container_mean
-    counts = [forests.get_forest_split_counts(sweep, X.shape[1]) for sweep in range(n_burn_in, n_sweeps)]
-    total: AnyArray = np.sum(counts, axis=0)
+def _split_counts(n_burn_in: int, X: FloatArray, *settings: Any) -> AnyArray:
+    """Number of splits on each column in the sweeps after the burn-in."""
+    model = _sampled_model(X, *settings)
+    forests, sweeps = model.forest_container_mean, range(n_burn_in, model.num_gfr)
+    total: AnyArray = np.sum([forests.get_forest_split_counts(sweep, X.shape[1]) for sweep in sweeps], axis=0)
     return total

@@ -111,8 +111,40 @@ def best_features(importances: FloatArray, number: int) -> BoolArray:
     return mask
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Baseline(TableSelector):
-    """Base class of the competing methods: a subclass computes the importance of each column."""
+    """Base class of the competing methods: a subclass computes the importance of each column.
+
+    Methods that draw random numbers have a parameter `random_state`, those that can use several processes `n_jobs`.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Number or share of the features to select; None selects by `threshold`.
+    threshold : float, default=0.01
+        Features with a larger importance are selected: the rule of the paper.
+    task : {"auto", "regression", "classification"}, default="auto"
+        Kind of targets.
+
+    Attributes
+    ----------
+    importances_ : float array of shape (`n_features_in_`,)
+        Importances, which sum to one.
+    support_ : bool array of shape (`n_features_in_`,)
+        Mask of the selected features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ngp.baselines import GAM
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> GAM(n_features_to_select=1).fit(X, X[:, 2] ** 2).get_support(indices=True)
+    array([2])
+    """
+
+    n_features_to_select: int | float | None = None
+    threshold: float | None = 0.01
+    task: str = "auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_features_to_select": [
@@ -122,18 +154,9 @@ class Baseline(TableSelector):
         ],
         "threshold": [Interval(Real, 0, 1, closed="left")],
         "task": [StrOptions({"auto", "regression", "classification"})],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = 0.01,
-        task: str = "auto",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.threshold = threshold
-        self.task = task
 
     @abstractmethod
     def _column_importances(self, data: TrainingData) -> FloatArray:
@@ -142,10 +165,6 @@ class Baseline(TableSelector):
     def own_estimator(self) -> Any:
         """Make the method's own predictor, to be trained on the selected columns; None if it has none."""
         return None
-
-    def _own_choice(self) -> BoolArray:
-        """Mask of the features that the method selects by a rule of its own, if ``threshold=None`` is allowed."""
-        raise NotImplementedError
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
@@ -172,9 +191,7 @@ class Baseline(TableSelector):
     def _choose(self, number: int | None) -> BoolArray:
         if number is not None:
             return best_features(self.importances_, number)
-        if self.threshold is None:
-            return self._own_choice()
-        mask: BoolArray = self.importances_ > self.threshold
+        mask: BoolArray = self.importances_ > (self.threshold or 0)
         return mask
 
     def _number_to_select(self, data: TrainingData) -> int | None:
@@ -232,13 +249,7 @@ class Baseline(TableSelector):
 class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
     """A predictor of `ngp.predictors`, trained on all columns of X."""
 
-    def __init__(
-        self,
-        predictor: Any = "ssfn",
-        *,
-        task: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
+    def __init__(self, predictor: Any = "ssfn", *, task: str = "auto", random_state: Any = None) -> None:
         self.predictor = predictor
         self.task = task
         self.random_state = random_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -20,12 +21,15 @@ from ngp.predictors.networks import CNN, MLP, NetworkPredictor, one_torch_thread
 __all__ = ["DeepLIFT"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeepLIFT(Baseline):
     """Rate each column by its DeepLIFT contributions to the outputs of a network that is trained on all columns.
 
     Random samples are explained by comparison with other random samples; the average approximates Shapley values, as in
     shap's ``DeepExplainer``. The importance of a column is the absolute contribution, summed over the explained samples
     and the outputs (class scores before the softmax). The networks of a predictor that has several are averaged.
+
+    The other parameters and attributes are those of `ngp.baselines.Baseline`.
 
     Parameters
     ----------
@@ -36,54 +40,21 @@ class DeepLIFT(Baseline):
         Number of samples that the explained ones are compared with; all if X has fewer.
     n_explained : int, default=100
         Number of samples that are explained; all if X has fewer.
-    n_features_to_select : int, float or None, default=None
-        Number or share of the features to select; None selects by `threshold`.
-    threshold : float, default=0.01
-        Features with a larger importance are selected: the rule of the paper.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
     random_state : int, RandomState or None, default=None
         Seed of the training and of the samples.
-
-    Attributes
-    ----------
-    importances_ : float array of shape (`n_features_in_`,)
-        Importances, which sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(200, 4))
-    >>> DeepLIFT(n_features_to_select=1, random_state=0).fit(X, X[:, 2] ** 2).get_support(indices=True)
-    array([2])
     """
+
+    predictor: str | MLP | CNN = "mlp"
+    n_background: int = 100
+    n_explained: int = 100
+    random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,
         "predictor": [StrOptions({"mlp", "cnn"}), MLP, CNN],
         "n_background": [Interval(Integral, 1, None, closed="left")],
         "n_explained": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        predictor: str | MLP | CNN = "mlp",
-        n_background: int = 100,
-        n_explained: int = 100,
-        n_features_to_select: int | float | None = None,
-        threshold: float = 0.01,
-        task: str = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
-        self.predictor = predictor
-        self.n_background = n_background
-        self.n_explained = n_explained
-        self.random_state = random_state
 
     def own_estimator(self) -> Any:
         """Make a network of the same kind; one for images takes the selected pixels, and puts zeros for the others."""

@@ -10,13 +10,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, check_X_y
 from threadpoolctl import threadpool_limits
 
@@ -27,7 +26,7 @@ from ngp.data.folds import make_rounds
 from ngp.data.problem import Problem
 from ngp.greedy.path import standard_error
 from ngp.predictors.base import ColumnSets, FittedPredictor
-from ngp.predictors.committee import PREDICTORS, bind_predictor, resolve_predictor
+from ngp.predictors.committee import bind_predictor, resolve_predictor
 
 __all__ = ["ROAR", "DropOneOut", "EliminationStep", "RoarCurve", "roar_curve"]
 
@@ -41,55 +40,34 @@ class EliminationStep:
     standard_error: float  # of that loss
     removed: IntArray  # features that leave in this step, the least useful first
     rises: FloatArray  # rise of the loss without each of those, alone
-    seconds: float  # duration of the step
 
 
-# Features that are left -> validation loss of each part with all of them; mean validation loss without each of them.
-Judge = Callable[[IntArray], tuple[FloatArray, FloatArray]]
+# Columns of each feature that is left -> validation loss of each part with all of them; mean loss without each of them.
+Judge = Callable[[list[IntArray]], tuple[FloatArray, FloatArray]]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Elimination(Baseline):
     """Base of the methods that eliminate: a subclass judges each feature among those that are left."""
+
+    predictor: Any = "kernel"
+    step: int | float = 1
+    cv: Any = 5
+    threshold: float | None = None
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,
         "threshold": [*Baseline._parameter_constraints["threshold"], None],
-        "predictor": [
-            StrOptions(set(PREDICTORS)),
-            HasMethods("bind"),
-            HasMethods(["fit", "predict"]),
-            list,
-            tuple,
-            callable,
-        ],
+        "predictor": [object],
         "step": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")],
         "cv": [object],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        predictor: Any = "kernel",
-        step: int | float = 1,
-        cv: Any = 5,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = None,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
-        self.predictor = predictor
-        self.step = step
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     @abstractmethod
-    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
-        """Make the function that judges a set of features, given as their numbers in ``features``."""
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, seed: int) -> Judge:
+        """Make the function that judges a set of features."""
 
     def own_estimator(self) -> Any:
         """Make the predictor that judges the features."""
@@ -106,10 +84,10 @@ class Elimination(Baseline):
             return bind_predictor(predictor, problem, random_state=data.seed, n_jobs=self.n_jobs, device="auto").at(1)
 
         numbers = np.unique(data.origin)
-        features = ColumnSets.of([np.flatnonzero(data.origin == number) for number in numbers])
+        features = [np.flatnonzero(data.origin == number) for number in numbers]
         # The small matrix products gain nothing from BLAS threads and pay for their waiting.
         with threadpool_limits(1, user_api="blas"):
-            steps = list(self._eliminate(problem, self._judge(bind, problem, features, data.seed), len(numbers)))
+            steps = list(self._eliminate(problem, self._judge(bind, problem, data.seed), features))
         removed = np.concatenate([step.removed for step in steps])
         by_feature = np.zeros(len(numbers))
         by_feature[removed] = np.maximum.accumulate(np.concatenate([step.rises for step in steps]).clip(min=0))
@@ -119,22 +97,22 @@ class Elimination(Baseline):
             replace(step, features=numbers[step.features], removed=numbers[step.removed]) for step in steps
         )
         # Columns of a category share their feature's importance.
-        return np.repeat(by_feature / features.sizes, features.sizes)
+        sizes = [len(columns) for columns in features]
+        return np.repeat(by_feature / sizes, sizes)
 
-    def _eliminate(self, problem: Problem, judge: Judge, n_features: int) -> Iterator[EliminationStep]:
+    def _eliminate(self, problem: Problem, judge: Judge, features: list[IntArray]) -> Iterator[EliminationStep]:
         """Remove features until none is left."""
-        left, weights = np.arange(n_features), problem.part_weights
+        left, weights = np.arange(len(features)), problem.part_weights
         constant = float(problem.constant_losses() @ weights)
         while len(left):
-            begin = perf_counter()
-            parts, without = judge(left)
+            parts, without = judge([features[i] for i in left])
             loss = float(parts @ weights)
             without = without if len(left) > 1 else np.array([constant])
             # A loss that diverges is as bad as can be: such a feature stays. Of equals the last one goes.
             order = np.lexsort([-left, np.nan_to_num(without, nan=np.inf)])[: self._n_removed(len(left))]
             error = standard_error(parts, weights) if np.count_nonzero(weights) > 1 else 0.0
             rises = np.nan_to_num(without[order] - loss, nan=0.0, posinf=0.0)
-            yield EliminationStep(left, loss, error, left[order], rises, perf_counter() - begin)
+            yield EliminationStep(left, loss, error, left[order], rises)
             left = np.delete(left, order)
 
     def _n_removed(self, n_left: int) -> int:
@@ -142,7 +120,13 @@ class Elimination(Baseline):
             return min(int(self.step), max(1, n_left - 1))
         return max(1, int(self.step * n_left))
 
-    def _own_choice(self) -> BoolArray:
+    def _choose(self, number: int | None) -> BoolArray:
+        if number is None and self.threshold is not None:
+            return super()._choose(None)
+        mask: BoolArray = self.ranking_ <= (self._best_size() if number is None else number)
+        return mask
+
+    def _best_size(self) -> int:
         """Go back from the last feature, as long as one of the next three sets has a clearly lower loss.
 
         Much larger sets don't count: their losses are optimistic, since they were chosen from many by the same rows.
@@ -152,14 +136,7 @@ class Elimination(Baseline):
         chosen = 0
         while any(losses[chosen + 1 : chosen + 4] < losses[chosen] - errors[chosen]):
             chosen += 1
-        return self._last_ones(len(self.path_[-1 - chosen].features))
-
-    def _choose(self, number: int | None) -> BoolArray:
-        return super()._choose(None) if number is None else self._last_ones(number)
-
-    def _last_ones(self, number: int) -> BoolArray:
-        mask: BoolArray = self.ranking_ <= number
-        return mask
+        return len(self.path_[-1 - chosen].features)
 
 
 class DropOneOut(Elimination):
@@ -168,6 +145,8 @@ class DropOneOut(Elimination):
     After Ye and Sun (2018). The utility of a feature is the rise of the validation loss when it is dropped and the
     predictor is trained again. Features are eliminated until none is left; then the validation loss decides: the
     smallest set is selected that none of the next three larger sets beats by more than one standard error.
+
+    The other parameters and attributes are those of `ngp.baselines.Baseline`.
 
     Parameters
     ----------
@@ -179,11 +158,9 @@ class DropOneOut(Elimination):
     cv : int, float, "loo", splitter or splits, default=5
         Validation of sets of features, as in `ngp.NeuralGreedyPursuit`.
     n_features_to_select : int, float or None, default=None
-        Number or share of the features to select, those that leave last; None selects by `threshold`.
+        Number or share of the features to select, those that leave last.
     threshold : float or None, default=None
         Features with a larger importance are selected; None lets the validation loss decide.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
     n_jobs : int or None, default=None
         Parallel tasks. The result doesn't depend on it.
     random_state : int, RandomState or None, default=None
@@ -193,8 +170,6 @@ class DropOneOut(Elimination):
     ----------
     importances_ : float array of shape (`n_features_in_`,)
         Rise of the loss when the feature left, at least that of features that left earlier; they sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
     ranking_ : int array of shape (`n_features_in_`,)
         1 for the feature that left last, and so on; constant features share the last rank.
     path_ : tuple of EliminationStep
@@ -208,11 +183,10 @@ class DropOneOut(Elimination):
     (array([0, 1]), array([0, 1]))
     """
 
-    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, seed: int) -> Judge:
         scorer = bind(problem)
 
-        def judge(left: IntArray) -> tuple[FloatArray, FloatArray]:
-            sets = [features[int(feature)] for feature in left]
+        def judge(sets: list[IntArray]) -> tuple[FloatArray, FloatArray]:
             candidates = ColumnSets.of(sets if len(sets) > 1 else []).with_empty()
             losses = scorer.drop_losses(np.concatenate(sets), candidates)
             return losses.parts[-1], losses.means[:-1]
@@ -220,6 +194,7 @@ class DropOneOut(Elimination):
         return judge
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ROAR(Elimination):
     """Begin with all features, train, remove the share that the predictor misses least, and retrain.
 
@@ -228,80 +203,38 @@ class ROAR(Elimination):
     step and fold, where `ngp.baselines.DropOneOut` needs one for each feature, but a feature that others could replace
     looks more useful than it is. The features are eliminated until none is left.
 
+    The other parameters and the attributes are those of `ngp.baselines.DropOneOut`.
+
     Parameters
     ----------
-    predictor : object, default="kernel"
-        The predictor that is trained, as in `ngp.NeuralGreedyPursuit`.
     step : int or float, default=0.1
         Number of features that leave in a step, or their share of those that are left (at least one).
-    cv : int, float, "loo", splitter or splits, default=5
-        Validation of sets of features, as in `ngp.NeuralGreedyPursuit`.
-    n_features_to_select : int, float or None, default=None
-        Number or share of the features to select, those that leave last; None selects by `threshold`.
     threshold : float or None, default=0.01
-        Features with a larger importance are selected: the rule of the paper. None lets the validation loss decide,
-        as in `ngp.baselines.DropOneOut`.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
-    n_jobs : int or None, default=None
-        Parallel tasks. The result doesn't depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of folds and of the predictor.
-
-    Attributes
-    ----------
-    importances_ : float array of shape (`n_features_in_`,)
-        Rise of the loss when the feature left, at least that of features that left earlier; they sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
-    ranking_ : int array of shape (`n_features_in_`,)
-        1 for the feature that left last, and so on; constant features share the last rank.
-    path_ : tuple of EliminationStep
-        All steps, from all features to the last one.
-
-    Examples
-    --------
-    >>> from ngp.datasets import make_ohm
-    >>> X, y, truth = make_ohm(100, random_state=0)
-    >>> ROAR(random_state=0).fit(X, y).get_support(indices=True), truth
-    (array([0, 1]), array([0, 1]))
+        Features with a larger importance are selected: the rule of the paper. None lets the validation loss decide.
     """
 
-    def __init__(
-        self,
-        *,
-        predictor: Any = "kernel",
-        step: int | float = 0.1,
-        cv: Any = 5,
-        n_features_to_select: int | float | None = None,
-        threshold: float | None = 0.01,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(
-            predictor=predictor,
-            step=step,
-            cv=cv,
-            n_features_to_select=n_features_to_select,
-            threshold=threshold,
-            task=task,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
+    step: int | float = 0.1
+    threshold: float | None = 0.01
 
-    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, features: ColumnSets, seed: int) -> Judge:
-        splits = [(part.training(f), part.validation(f)) for part in problem.rounds for f in range(part.n_folds)]
-        scorers = [bind(_only_rows(problem, train, seed)) for train, _ in splits]
+    def _judge(self, bind: Callable[[Problem], Any], problem: Problem, seed: int) -> Judge:
+        X = problem.array
+        rounds = [
+            (part, [bind(_only_rows(problem, part.training(f), seed)) for f in range(part.n_folds)])
+            for part in problem.rounds
+        ]
 
-        def judge(left: IntArray) -> tuple[FloatArray, FloatArray]:
-            sets = [features[int(feature)] for feature in left]
-            columns, X = np.concatenate(sets), problem.array
-            predictions = [
-                _with_means(scorer.fit(columns), X[test], X[train].mean(axis=0), [*sets, columns[:0]])
-                for scorer, (train, test) in zip(scorers, splits, strict=True)
-            ]
-            losses = _part_losses(problem, predictions)
+        def predictions(sets: list[IntArray]) -> Iterator[FloatArray]:
+            """Of each round, with each feature at its mean and with all as they are."""
+            columns = np.concatenate(sets)
+            for part, scorers in rounds:
+                values = np.zeros((len(sets) + 1, len(X), problem.n_outputs))
+                for f, scorer in enumerate(scorers):
+                    test, means = part.validation(f), X[part.training(f)].mean(axis=0)
+                    values[:, test] = _with_means(scorer.fit(columns), X[test], means, [*sets, columns[:0]])
+                yield values[:, part.rows]
+
+        def judge(sets: list[IntArray]) -> tuple[FloatArray, FloatArray]:
+            losses = problem.part_losses(predictions(sets))
             return losses[-1], losses[:-1] @ problem.part_weights
 
         return judge
@@ -315,31 +248,16 @@ def _only_rows(problem: Problem, rows: IntArray, seed: int) -> Problem:
     return replace(problem, X=X, targets=targets, weights=problem.weights[rows], rounds=rounds, n_fit=len(rows))
 
 
-def _with_means(predictor: FittedPredictor, X: AnyArray, means: FloatArray, sets: Sequence[IntArray]) -> FloatArray:
+def _with_means(predictor: FittedPredictor, X: AnyArray, means: FloatArray, sets: list[IntArray]) -> FloatArray:
     """Predictions (n_sets, n_rows, n_outputs) with the columns of each set replaced by their means."""
     length = max(1, 2**22 // X.size)  # sets predicted together
     pieces = []
     for start in range(0, len(sets), length):
-        piece = sets[start : start + length]
-        copies = np.repeat(X[None], len(piece), axis=0)
-        for copy, columns in zip(copies, piece, strict=True):
+        copies = np.repeat(X[None], len(sets[start : start + length]), axis=0)
+        for copy, columns in zip(copies, sets[start:], strict=False):
             copy[:, columns] = means[columns]
-        pieces.append(predictor.predict(copies.reshape(-1, X.shape[1])).reshape(len(piece), len(X), -1))
+        pieces.append(predictor.predict(copies.reshape(-1, X.shape[1])).reshape(len(copies), len(X), -1))
     return np.concatenate(pieces)
-
-
-def _part_losses(problem: Problem, predictions: Sequence[FloatArray]) -> FloatArray:
-    """Losses (n_sets, n_parts) from the predictions of each split's rows."""
-    remaining = iter(predictions)
-
-    def in_fold_order() -> Iterator[FloatArray]:
-        for part in problem.rounds:
-            values = np.zeros((len(predictions[0]), len(part.rows), problem.n_outputs))
-            for f in range(part.n_folds):
-                values[:, part.segments[f + 1] : part.segments[f + 2]] = next(remaining)
-            yield values
-
-    return problem.part_losses(in_fold_order())
 
 
 @dataclass(frozen=True)
@@ -391,16 +309,8 @@ def roar_curve(
         important.
     shares : sequence of float
         Shares of the features to remove, from 0 to 1; with 1 the prediction is constant.
-    predictor : object, default="kernel"
-        The predictor that is retrained, as in `ngp.NeuralGreedyPursuit`.
-    cv : object, default=5
-        Validation of losses, as in `ngp.NeuralGreedyPursuit`.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
-    n_jobs : int or None, default=None
-        Parallel tasks.
-    random_state : int, RandomState or None, default=None
-        Seed of folds and of the predictor.
+    predictor, cv, task, n_jobs, random_state : object
+        As in `ngp.baselines.DropOneOut`.
 
     Returns
     -------

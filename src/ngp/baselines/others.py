@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Integral
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,30 +28,18 @@ __all__ = ["OtherMethod", "boruta", "lassonet", "mrmr", "mutual_information", "p
 Rating = Callable[[TrainingData, int | None, int | None], Any]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OtherMethod(Baseline):
     """A method of another package with the checks, the categories and the choice that all baselines share."""
+
+    rate: Rating
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,
         "rate": [callable],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        rate: Rating,
-        *,
-        n_features_to_select: int | float | None = None,
-        threshold: float = 0.01,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
-        self.rate = rate
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
         n_columns = data.X.shape[1]

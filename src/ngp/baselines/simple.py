@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -29,28 +30,7 @@ class Correlation(Baseline):
     The importance of a column is the root of its squared correlations, summed over the outputs (over the classes,
     if there are more than two): with a single output the absolute correlation.
 
-    Parameters
-    ----------
-    n_features_to_select : int, float or None, default=None
-        Number or share of the features to select; None selects by `threshold`.
-    threshold : float, default=0.01
-        Features with a larger importance are selected: the rule of the paper.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
-
-    Attributes
-    ----------
-    importances_ : float array of shape (`n_features_in_`,)
-        Importances, which sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> Correlation(n_features_to_select=1).fit(X, X[:, 2]).get_support(indices=True)
-    array([2])
+    The parameters and attributes are those of `ngp.baselines.Baseline`.
     """
 
     def _column_importances(self, data: TrainingData) -> FloatArray:
@@ -62,6 +42,7 @@ class Correlation(Baseline):
         return result
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Lasso(Baseline):
     """Rate each column by its coefficient in a linear fit with an ℓ1 penalty.
 
@@ -69,49 +50,25 @@ class Lasso(Baseline):
     share their columns (scikit-learn's ``MultiTaskLasso``), and so do the indicators of more than two classes. The
     importance is the absolute coefficient, summed over the outputs.
 
+    The other parameters and attributes are those of `ngp.baselines.Baseline`.
+
     Parameters
     ----------
     alpha : float or "cv", default=0.01
         Weight of the penalty; ``"cv"`` finds it by five-fold cross-validation.
-    n_features_to_select : int, float or None, default=None
-        Number or share of the features to select; None selects by `threshold`.
-    threshold : float, default=0.01
-        Features with a larger importance are selected: the rule of the paper.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
 
     Attributes
     ----------
-    importances_ : float array of shape (`n_features_in_`,)
-        Importances, which sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
     alpha_ : float
         Weight of the penalty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> Lasso().fit(X, 3 * X[:, 2] - X[:, 0]).get_support(indices=True)
-    array([0, 2])
     """
+
+    alpha: float | str = 0.01
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"cv"})],
     }
-
-    def __init__(
-        self,
-        *,
-        alpha: float | str = 0.01,
-        n_features_to_select: int | float | None = None,
-        threshold: float = 0.01,
-        task: str = "auto",
-    ) -> None:
-        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
-        self.alpha = alpha
 
     def _model(self, several: bool) -> Any:
         if self.alpha == "cv":
@@ -136,60 +93,30 @@ class Lasso(Baseline):
         return importances
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RandomForest(Baseline):
     """Rate each column by how much it lowers the impurity in the trees of a random forest.
+
+    The other parameters and attributes are those of `ngp.baselines.Baseline`.
 
     Parameters
     ----------
     n_estimators : int, default=100
         Number of trees.
-    n_features_to_select : int, float or None, default=None
-        Number or share of the features to select; None selects by `threshold`.
-    threshold : float, default=0.01
-        Features with a larger importance are selected: the rule of the paper.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
     n_jobs : int or None, default=None
         Number of trees that are grown in parallel.
     random_state : int, RandomState or None, default=None
         Seed of the forest.
-
-    Attributes
-    ----------
-    importances_ : float array of shape (`n_features_in_`,)
-        Importances, which sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> RandomForest(n_features_to_select=1, random_state=0).fit(X, X[:, 2] ** 2).get_support(indices=True)
-    array([2])
     """
+
+    n_estimators: int = 100
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        n_features_to_select: int | float | None = None,
-        threshold: float = 0.01,
-        task: str = "auto",
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
-        self.n_estimators = n_estimators
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def own_estimator(self) -> Any:
         """Make a random forest, on standardised columns and targets."""
@@ -214,6 +141,7 @@ class RandomForest(Baseline):
         return importances
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GAM(Baseline):
     """Rate each column by the spread of its curve in a generalised additive model.
 
@@ -222,49 +150,25 @@ class GAM(Baseline):
     the variances summed over outputs). The knots are evenly spaced from the smallest value of a column to the
     largest: clip distant outliers first.
 
+    The other parameters and attributes are those of `ngp.baselines.Baseline`.
+
     Parameters
     ----------
     n_splines : int, default=5
         Splines per column.
-    n_features_to_select : int, float or None, default=None
-        Number or share of the features to select; None selects by `threshold`.
-    threshold : float, default=0.01
-        Features with a larger importance are selected: the rule of the paper.
-    task : {"auto", "regression", "classification"}, default="auto"
-        Kind of targets.
 
     Attributes
     ----------
-    importances_ : float array of shape (`n_features_in_`,)
-        Importances, which sum to one.
-    support_ : bool array of shape (`n_features_in_`,)
-        Mask of the selected features.
     penalty_ : float
         The ridge penalty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(100, 4))
-    >>> GAM(n_features_to_select=1).fit(X, X[:, 2] ** 2).get_support(indices=True)
-    array([2])
     """
+
+    n_splines: int = 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,
         "n_splines": [Interval(Integral, 4, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        *,
-        n_splines: int = 5,
-        n_features_to_select: int | float | None = None,
-        threshold: float = 0.01,
-        task: str = "auto",
-    ) -> None:
-        super().__init__(n_features_to_select=n_features_to_select, threshold=threshold, task=task)
-        self.n_splines = n_splines
 
     def own_estimator(self) -> Any:
         """Make an additive model."""

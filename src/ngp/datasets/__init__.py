@@ -1,7 +1,7 @@
 """The paper's artificial data, and loaders of real data.
 
 Loaders look for files in the folder named by the environment variable ``NGP_DATA``, then in the folder ``ngp`` of
-scikit-learn's data home. Data that are in neither are fetched from OpenML by scikit-learn, which keeps them.
+scikit-learn's data home. All but COIL-20 are otherwise fetched from OpenML by scikit-learn, which keeps them.
 """
 
 from ngp.datasets.generators import Dataset, make_artificial, make_gravitation, make_ohm, make_planck

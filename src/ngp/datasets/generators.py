@@ -47,7 +47,7 @@ def make_ohm(
     n_samples : int, default=1000
         Number of samples.
     n_features : int, default=10
-        Number of features, at least 2.
+        Number of features, at least as many as are relevant.
     random_state : int, RandomState or None, default=None
         Seed or generator; an int gives the same data every time.
 
@@ -75,28 +75,8 @@ def make_planck(
 ) -> Dataset:
     """Planck's law: the spectral radiance ``2 ν³ / (exp(ν / T) - 1)``.
 
-    All features are drawn from U(10, 20). Columns 0 and 1 are the frequency ``ν`` and the temperature ``T``;
-    the others are irrelevant. Physical constants are 1.
-
-    Parameters
-    ----------
-    n_samples : int, default=1000
-        Number of samples.
-    n_features : int, default=10
-        Number of features, at least 2.
-    random_state : int, RandomState or None, default=None
-        Seed or generator; an int gives the same data every time.
-
-    Returns
-    -------
-    Dataset
-        ``X``, ``y`` and ``truth``, the indices of the relevant columns.
-
-    Examples
-    --------
-    >>> from ngp.datasets import make_planck
-    >>> make_planck(n_features=4, random_state=0).X.shape
-    (1000, 4)
+    Columns 0 and 1 are the frequency ``ν`` and the temperature ``T``; physical constants are 1. The parameters, the
+    other columns and the result are those of `ngp.datasets.make_ohm`.
     """
     X = _uniform_features(n_samples, n_features, 2, random_state)
     frequency, temperature = X[:, 0], X[:, 1]
@@ -111,28 +91,8 @@ def make_gravitation(
 ) -> Dataset:
     """Law of gravitation: the force ``m1 m2 / r²``.
 
-    All features are drawn from U(10, 20). Columns 0, 1 and 2 are the masses ``m1`` and ``m2`` and the
-    distance ``r``; the others are irrelevant. The gravitational constant is 1.
-
-    Parameters
-    ----------
-    n_samples : int, default=1000
-        Number of samples.
-    n_features : int, default=10
-        Number of features, at least 3.
-    random_state : int, RandomState or None, default=None
-        Seed or generator; an int gives the same data every time.
-
-    Returns
-    -------
-    Dataset
-        ``X``, ``y`` and ``truth``, the indices of the relevant columns.
-
-    Examples
-    --------
-    >>> from ngp.datasets import make_gravitation
-    >>> make_gravitation(random_state=0).truth.tolist()
-    [0, 1, 2]
+    Columns 0, 1 and 2 are the masses ``m1`` and ``m2`` and the distance ``r``; the gravitational constant is 1. The
+    parameters, the other columns and the result are those of `ngp.datasets.make_ohm`.
     """
     X = _uniform_features(n_samples, n_features, 3, random_state)
     return Dataset(X, X[:, 0] * X[:, 1] / X[:, 2] ** 2, np.arange(3))

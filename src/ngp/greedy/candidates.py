@@ -46,6 +46,11 @@ class Search:
         """The same search on other data."""
         return replace(self, problem=problem)
 
+    def depth(self, n_candidates: int, room: int | None) -> int:
+        """How many candidates are added tentatively in a step, if so many may be added at all."""
+        most = self.look_ahead.n_features
+        return min(most, n_candidates, most if room is None else max(1, room))
+
     def best(self, selected: IntArray, number: int, room: int | None = None, without: Collection[int] = ()) -> Found:
         """Score all candidates, or those that promise most, and find the best one."""
         problem, scorer = self.problem, self.scorer.at(number)
@@ -56,8 +61,7 @@ class Search:
             return Found(
                 candidates, inf, Losses(np.empty((0, len(problem.part_weights))), problem.part_weights), 0, None
             )
-        most = self.look_ahead.n_features
-        depth = min(most, len(candidates.names), most if room is None else max(1, room))
+        depth = self.depth(len(candidates.names), room)
         if self.screening and depth == 1:  # else sets are screened, of which there are more
             costs = candidates.costs(problem)
             candidates = candidates.take(self.screening.best(problem, selected, candidates.columns, costs))

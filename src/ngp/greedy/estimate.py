@@ -64,7 +64,7 @@ class Estimate:
     >>> estimate.n_fits
     57
     >>> print(estimate)
-    ... to ... for 3 steps with 57 fits on the cpu, and about ... MB of memory beside X.
+    Between ... and ... for 3 steps with 57 fits on the cpu, and about ... MB of memory beside X.
     """
 
     seconds: tuple[float, float]
@@ -78,7 +78,7 @@ class Estimate:
         work = f"{counted(self.n_steps, 'step')} with {counted(self.n_fits, 'fit')} on the {self.device}"
         number = float(f"{self.memory / 1e6:.2g}")
         memory = f"{number:,.0f} MB" if number < 1000 else f"{number / 1000:g} GB"
-        return f"{low} to {high} for {work}, and about {memory} of memory beside X."
+        return f"Between {low} and {high} for {work}, and about {memory} of memory beside X."
 
 
 def estimate_pursuit(
@@ -136,9 +136,8 @@ def _rooms(n_steps: int, is_known: bool) -> list[tuple[int, int | None]]:
 
 def _n_trained(search: Search, n_left: int, room: int | None) -> tuple[int, int]:
     """How many candidates, or sets of them, a step looks at, and how many of them it trains."""
-    ahead, screening = search.look_ahead, search.screening
-    depth = min(ahead.n_features, n_left, ahead.n_features if room is None else max(1, room))
-    sets = n_sets(n_left, depth, ahead.beam_width, screening is not None)
+    screening = search.screening
+    sets = n_sets(n_left, search.depth(n_left, room), search.look_ahead.beam_width, screening is not None)
     if screening is None:
         return n_left + sets, n_left + sets
     if not sets:

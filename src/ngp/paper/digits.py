@@ -85,7 +85,7 @@ def setting_of(plan: Plan) -> Setting:
     return plan.pick(
         Setting("mnist", 1000, 10_000, n_draws=SSFN().n_draws, epochs=10, cnn_cv=5, n_sweeps=20, n_burn_in=15),
         Setting("mnist", 300, 500, n_draws=1, epochs=4, cnn_cv=0.2, n_sweeps=3, n_burn_in=1),
-        Setting("digits", 100, 300, n_draws=1, epochs=10, cnn_cv=0.2, n_sweeps=3, n_burn_in=1),
+        Setting("digits", 100, 200, n_draws=1, epochs=6, cnn_cv=0.2, n_sweeps=3, n_burn_in=1),
     )
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO, StringIO
 from math import nan
@@ -75,57 +75,32 @@ class Trial:
         return json.dumps({"trial": name, "version": __version__, **self.parameters}, sort_keys=True)
 
 
-@dataclass
-class TrialStore:
-    """Results of trials in a file, a line each; trials with an incomplete line are run again."""
-
-    path: Path
-    results: dict[str, Record] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.path.exists():
-            self.results.update(self._read())
-
-    def _read(self) -> Iterator[tuple[str, Record]]:
-        for line in self.path.read_text().splitlines():
-            try:
-                stored = json.loads(line)
-                yield json.dumps(stored["trial"], sort_keys=True), stored["result"]
-            except (ValueError, KeyError, TypeError):
-                continue  # cut off while it was written
-
-    def add(self, trial: Trial, result: Record) -> None:
-        """Keep a result, and write it to the file."""
-        self.results[trial.key] = result
-        line = json.dumps({"trial": json.loads(trial.key), "result": result})
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab+") as file:
-            file.seek(0, os.SEEK_END)
-            if file.tell():  # a line that was cut off ends here
-                file.seek(-1, os.SEEK_END)
-                line = line if file.read(1) == b"\n" else f"\n{line}"
-            file.write(f"{line}\n".encode())
-            file.flush()
-            os.fsync(file.fileno())
+def stored_results(path: Path) -> dict[str, Record]:
+    """Results in a file by the keys of their trials; a line that was cut off while it was written doesn't count."""
+    results = {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        with suppress(ValueError, KeyError, TypeError):
+            stored = json.loads(line)
+            results[json.dumps(stored["trial"], sort_keys=True)] = stored["result"]
+    return results
 
 
 def run_trials(
-    trials: Sequence[Trial],
-    store: TrialStore,
-    *,
-    n_jobs: int = 1,
-    on_done: Callable[[Trial], None] | None = None,
+    trials: Sequence[Trial], path: Path, *, n_jobs: int = 1, on_done: Callable[[Trial], None] = lambda trial: None
 ) -> list[Record]:
-    """Run the trials that are not in the store yet, and return the records of all trials in their order."""
-    waiting = {trial.key: trial for trial in trials if trial.key not in store.results}
+    """Run the trials that are not in the file yet, and return the records of all trials in their order."""
+    results = stored_results(path)
+    waiting = {trial.key: trial for trial in trials if trial.key not in results}
     for trial in trials:
-        if on_done and trial.key not in waiting:
+        if trial.key not in waiting:
             on_done(trial)
     for trial, result in _results(list(waiting.values()), n_jobs):
-        store.add(trial, result)
-        if on_done:
-            on_done(trial)
-    return [{**trial.parameters, **store.results[trial.key]} for trial in trials]
+        results[trial.key] = result
+        with path.open("a") as file:
+            # The line break comes first, since the last line may have been cut off.
+            file.write("\n" * (file.tell() > 0) + json.dumps({"trial": json.loads(trial.key), "result": result}))
+        on_done(trial)
+    return [{**trial.parameters, **results[trial.key]} for trial in trials]
 
 
 def _results(trials: list[Trial], n_jobs: int) -> Iterator[tuple[Trial, Record]]:
@@ -256,12 +231,11 @@ def reproduce(
     folder: Path,
     *,
     n_jobs: int = 1,
-    on_done: Callable[[Trial], None] | None = None,
+    on_done: Callable[[Trial], None] = lambda trial: None,
 ) -> list[Path]:
     """Run an experiment and write its table and its figure."""
     folder.mkdir(parents=True, exist_ok=True)
-    store = TrialStore(folder / "trials.jsonl")
-    records = run_trials(experiment.trials(plan), store, n_jobs=n_jobs, on_done=on_done)
+    records = run_trials(experiment.trials(plan), folder / "trials.jsonl", n_jobs=n_jobs, on_done=on_done)
     table = experiment.table(plan, records)
     stem, origin = f"{experiment.name}-{plan.protocol}", f"{experiment.command(plan)} (ngp {__version__})"
     files = {f"{stem}.csv": table.to_csv(origin).encode()}

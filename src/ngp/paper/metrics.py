@@ -39,21 +39,8 @@ def false_positive_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
 def false_negative_rate(selected: Iterable[int], truth: Iterable[int]) -> float:
     """Share of the relevant features that were not selected (FNSR).
 
-    Parameters
-    ----------
-    selected, truth : iterable of int, or mask of bool
-        The selected and the relevant features, as column indices or as a mask over all columns.
-
-    Returns
-    -------
-    float
-        ``|truth - selected| / |truth|``, between 0 and 1; 0 if no feature is relevant.
-
-    Examples
-    --------
-    >>> from ngp.paper.metrics import false_negative_rate
-    >>> false_negative_rate([0, 7], truth=[0, 1, 2, 3])
-    0.75
+    This is ``|truth - selected| / |truth|``, 0 if no feature is relevant. The parameters and the result are those of
+    `ngp.paper.metrics.false_positive_rate`.
     """
     chosen, relevant = _feature_sets(selected, truth)
     return len(relevant - chosen) / len(relevant) if relevant else 0.0
@@ -96,21 +83,7 @@ def paper_mse(y_true: ArrayLike, y_pred: ArrayLike) -> float:
     It is not a mean squared error, because the norm is not squared. It serves to compare with the published
     tables; use :func:`sklearn.metrics.mean_squared_error` for anything else.
 
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Targets and predictions, of the same shape.
-
-    Returns
-    -------
-    float
-        The Frobenius norm of the error divided by the number of samples.
-
-    Examples
-    --------
-    >>> from ngp.paper.metrics import paper_mse
-    >>> paper_mse([1.0, 2.0], [4.0, 6.0])
-    2.5
+    The parameters and the result are those of `ngp.paper.metrics.normalized_mean_error_db`.
     """
     _, error = _target_and_error(y_true, y_pred)
     return float(np.linalg.norm(error) / len(error))

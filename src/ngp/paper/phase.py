@@ -26,12 +26,8 @@ __all__ = ["FIG_3", "missed_shares", "phase_change"]
 # Average FNSR that counts as recovery.
 LOW = 0.005
 DATA = ("planck", "ohm", "gravitation", "artificial")
-LAW_FEATURES = 10
 # By which the authors choose features of the artificial data, however few train.
 VALIDATION_ROWS = 300
-# Runs of the artificial data in one trial: a minute or less.
-BLOCK = 10
-
 # Right end of the pictures.
 END = 750
 
@@ -40,14 +36,7 @@ ARTIFICIAL_SIZES = (*range(50, 201, 10), 220, 250, 300, 350, 400, 500, 600, 700)
 
 
 def missed_shares(
-    *,
-    data: str,
-    n_samples: int,
-    n_features: int,
-    protocol: str,
-    first_seed: int,
-    runs: int,
-    n_jobs: int,
+    *, data: str, n_samples: int, n_features: int, protocol: str, first_seed: int, runs: int, n_jobs: int
 ) -> Record:
     """Share of the relevant features that is missed when their number is known, a figure a run."""
     seeds = range(first_seed, first_seed + runs)
@@ -84,8 +73,8 @@ def phase_change(sizes: Sequence[int], rates: Sequence[float]) -> int | None:
 def _trials(plan: Plan) -> list[Trial]:
     law_sizes = plan.pick(LAW_SIZES, (20, 30, 40, 50, 70, 100, 150, 200, 300), (20, 50, 100))
     artificial_sizes = plan.pick(ARTIFICIAL_SIZES, (50, 75, 100, 150, 200, 300), (50, 150))
-    laws = [(data, size, LAW_FEATURES, plan.runs) for data in LAWS for size in law_sizes]
-    artificial = [("artificial", size, plan.pick(500, 100, 20), BLOCK) for size in artificial_sizes]
+    laws = [(data, size, 10, plan.runs) for data in LAWS for size in law_sizes]
+    artificial = [("artificial", size, plan.pick(500, 100, 20), 10) for size in artificial_sizes]  # a minute or less
     return [
         Trial(
             missed_shares,

@@ -8,17 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = [
-    "CURVE_SIZES",
-    "DIGITS_BY_SHARE",
-    "ETA_RATES",
-    "FNSR_CURVES",
-    "PHASE_CHANGE",
-    "RANK_NME",
-    "TABLE_1",
-    "TABLE_2",
-]
-
 
 class Regression(NamedTuple):
     """A row of table 1: means of ten runs."""

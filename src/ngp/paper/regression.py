@@ -24,16 +24,7 @@ from ngp.paper.published import TABLE_1 as PUBLISHED
 from ngp.paper.published_ssfn import PublishedSSFN
 from ngp.predictors import SSFN
 
-__all__ = [
-    "ETA",
-    "TABLE_1",
-    "TOL",
-    "PublishedRule",
-    "Split",
-    "artificial_split",
-    "boston_split",
-    "regression_trial",
-]
+__all__ = ["TABLE_1", "TOL", "PublishedRule", "Split", "artificial_split"]
 
 # The published threshold η, of the change of an NME in dB.
 ETA = 0.06
@@ -87,9 +78,7 @@ all have the split of the authors' code.""",
 the published figures. In the last rows each run has a split of its own.""",
 }
 
-
-# Of the training and of the test rows.
-Predictions = tuple[FloatArray, FloatArray]
+Predictions = tuple[FloatArray, FloatArray]  # of the training and of the test rows
 
 
 @dataclass(frozen=True)
@@ -195,10 +184,8 @@ def _let_select(split: Split, method: str, seed: int) -> tuple[IntArray, Predict
         return columns, None
     # Where nothing is selected, the constant prediction is left.
     trained = (clone(estimator) if len(columns) else DummyRegressor()).fit(split.X[:, columns], split.y)
-    return columns, (
-        np.ravel(trained.predict(split.X[:, columns])),
-        np.ravel(trained.predict(split.X_test[:, columns])),
-    )
+    train, test = (np.ravel(trained.predict(X[:, columns])) for X in (split.X, split.X_test))
+    return columns, (train, test)
 
 
 def _errors(prefix: str, targets: FloatArray, predictions: FloatArray | None) -> Record:

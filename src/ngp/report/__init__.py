@@ -2,25 +2,6 @@
 
 from ngp.report.comparison_plots import plot_comparison, plot_roar
 from ngp.report.html import write_report
-from ngp.report.plots import (
-    plot_candidates,
-    plot_fit,
-    plot_path,
-    plot_pixels,
-    plot_ranking,
-    plot_runners_up,
-    plot_stability,
-)
+from ngp.report.plots import plot_path, plot_pixels
 
-__all__ = [
-    "plot_candidates",
-    "plot_comparison",
-    "plot_fit",
-    "plot_path",
-    "plot_pixels",
-    "plot_ranking",
-    "plot_roar",
-    "plot_runners_up",
-    "plot_stability",
-    "write_report",
-]
+__all__ = ["plot_comparison", "plot_path", "plot_pixels", "plot_roar", "write_report"]

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 from xml.etree import ElementTree
 
 from ngp.greedy.path import additions
@@ -70,97 +69,73 @@ def write_report(result: Result, path: str | PathLike[str]) -> None:
     environment.filters["seen"] = seen
     folder = files("ngp.report")
     template = environment.from_string(folder.joinpath("template.html").read_text(encoding="utf-8"))
-    figures = {
-        figure.name: {screen: Markup(svg) for screen, svg in _draw(figure).items()} for figure in _figures(result)
-    }
     style = Markup(folder.joinpath("style.css").read_text(encoding="utf-8"))
-    write_whole(Path(path), template.render(describe(result), figures=figures, style=style).encode("utf-8"))
+
+    def draw(name: str, title: str, text: str) -> dict[str, Markup]:
+        width, height, narrow_height = _size(name, result)
+        sizes = {"wide": (width, height), "narrow": (NARROW, narrow_height)}
+        plot = partial(PLOTS[name], result)
+        return {screen: Markup(draw_svg(plot, f"{name}-{screen}", title, text, *sizes[screen])) for screen in sizes}
+
+    write_whole(Path(path), template.render(describe(result), draw=draw, style=style).encode("utf-8"))
 
 
-class Figure(NamedTuple):
-    """A plot of the report."""
-
-    name: str
-    title: str
-    text: str  # for those who can't see it
-    draw: Callable[..., object]
-    height: float
-    narrow_height: float
-    width: float = WIDE
-
-
-def _figures(result: Result) -> list[Figure]:
-    steps, fit, image = result.path, result.fit, result.image
-    size = SQUARE if fit.classes is None else min(WIDE, max(SQUARE, 1.6 + 0.3 * len(fit.classes)))
-    text = "Each row's predicted value against its true value."
-    if fit.classes is not None:
-        text = "Confusion matrix: how often each class was predicted as each class."
-    found = [Figure("fit", "Predictions and truth", text, partial(plots.plot_fit, result), size, NARROW, size)]
-    if len(steps) > 1:
-        text = "The loss after each step with its standard error, the steps that were undone, and the runners-up."
-        draw: Callable[..., object] = partial(plots.plot_path, result)
-        found.append(Figure("path", "Validation loss along the path", text, draw, 4.4, 4.6))
-        text = "How close each candidate came to the one that was picked."
-        draw, n_shown = partial(plots.plot_candidates, result), len(plots.candidates_shown(steps[1:]))
-        height = plots.candidates_height(n_shown)
-        width = min(WIDE, max(SQUARE, 3.2 + 0.5 * len(steps)))
-        found.append(Figure("candidates", "All candidates in all steps", text, draw, height, height, width))
-    if n_ranked := len(additions(steps)):
-        text = "The share of the loss at the start that each selected feature took away."
-        draw, height = partial(plots.plot_ranking, result), _bars_height(n_ranked, plots.MOST_BARS)
-        found.append(Figure("ranking", "What each feature added", text, draw, height, height))
-    if n_pairs := sum(step.runner_up is not None for step in steps):
-        text = "The gap between the losses of the winner and the runner-up."
-        draw, height = partial(plots.plot_runners_up, result), _bars_height(n_pairs, plots.MOST_PAIRS, lines=2)
-        found.append(Figure("calls", "How far the runner-up was behind", text, draw, height, height))
-    if result.stability is not None and any(result.stability.frequencies):
-        text = "The share of the halves of the rows on which each feature was selected."
-        shares = zip(result.groups.names, result.stability.frequencies, strict=True)
-        positive = {name: share for name, share in shares if share > 0}
-        draw, height = partial(plots.plot_stability, positive), _bars_height(len(positive), plots.MOST_BARS)
-        found.append(Figure("stability", "How stable the selection is", text, draw, height, height))
-    if image is not None:
-        text = "The mean image with the selected pixels, and their ranks."
-        draw, ratio = partial(plots.plot_pixels, result, image.shape, image.mean), image.shape[0] / image.shape[1]
-        ratio = min(2.0, max(0.2, ratio))
-        found.append(Figure("pixels", "Selected pixels", text, draw, 4 * ratio, NARROW * ratio, 4))
-    return found
+PLOTS: dict[str, Callable[..., object]] = {
+    "path": plots.plot_path,
+    "ranking": plots.draw_ranking,
+    "calls": plots.draw_runners_up,
+    "stability": plots.draw_stability,
+    "candidates": plots.draw_candidates,
+    "pixels": plots.draw_pixels,
+    "fit": plots.draw_fit,
+}
 
 
-def _bars_height(n_bars: int, most: int, lines: int = 1) -> float:
-    return plots.bars_height(min(n_bars, most), lines) - 0.3  # the page has a heading instead of the title
+def _size(name: str, result: Result) -> tuple[float, float, float]:
+    """Width, height and height on a narrow screen of a figure, in inches."""
+    if name == "path":
+        return WIDE, 4.4, 4.6
+    if name == "fit":
+        size = SQUARE if result.fit.classes is None else min(WIDE, max(SQUARE, 1.6 + 0.3 * len(result.fit.classes)))
+        return size, size, NARROW
+    if name == "pixels":
+        assert result.image is not None
+        ratio = min(2.0, max(0.2, result.image.shape[0] / result.image.shape[1]))
+        return 4.0, 4 * ratio, NARROW * ratio
+    if name == "candidates":
+        n_rows = len(plots.candidates_shown(result.path[1:]))
+        height = 1.4 + (0.165 if n_rows > 30 else 0.24) * max(n_rows, 2)
+        return min(WIDE, max(SQUARE, 3.2 + 0.5 * len(result.path))), height, height
+    n_bars = {
+        "ranking": min(len(additions(result.path)), plots.MOST_BARS),
+        "calls": min(sum(step.runner_up is not None for step in result.path), plots.MOST_PAIRS),
+        "stability": min(sum(map(bool, result.stability.frequencies)), plots.MOST_BARS) if result.stability else 0,
+    }[name]
+    height = 1.0 + (0.44 if name == "calls" else 0.27) * max(n_bars, 1)
+    return WIDE, height, height
 
 
-def _draw(figure: Figure) -> dict[str, str]:
-    """SVG for wide and for narrow screens."""
-    return {
-        "wide": draw_svg(figure, f"{figure.name}-wide", figure.width, figure.height),
-        "narrow": draw_svg(figure, f"{figure.name}-narrow", NARROW, figure.narrow_height),
-    }
-
-
-def draw_svg(figure: Figure, name: str, width: float, height: float) -> str:
+def draw_svg(plot: Callable[..., object], name: str, title: str, text: str, width: float, height: float) -> str:
     """A figure as an element of the page: with ids of its own, and the page's font and colours."""
     from matplotlib import style
-    from matplotlib.figure import Figure as Canvas
+    from matplotlib.figure import Figure
 
     look = {"svg.fonttype": "none", "svg.hashsalt": name, "axes.titlesize": "medium", "font.size": 9.5}
     file = BytesIO()
     with style.context(["default", look]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # the browser has other fonts
-        canvas = Canvas(figsize=(width, height), layout="constrained")
-        ax = canvas.add_subplot()
-        figure.draw(ax=ax)
+        figure = Figure(figsize=(width, height), layout="constrained")
+        ax = figure.add_subplot()
+        plot(ax=ax)
         for side in ("left", "center"):
-            ax.set_title("", loc=side)
-        canvas.savefig(
-            file, format="svg", facecolor="none", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        )
+            ax.set_title("", loc=side)  # the page has a heading instead
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(file, format="svg", facecolor="none", metadata=nothing)
     root = ElementTree.fromstring(file.getvalue())
     _adapt(root, name)
-    for place, (tag, text) in enumerate((("title", figure.title), ("desc", figure.text))):
+    for place, (tag, words) in enumerate((("title", title), ("desc", text))):  # for those who can't see it
         element = ElementTree.Element(f"{{{SVG}}}{tag}", {"id": f"{name}-{tag}"})
-        element.text = text
+        element.text = words
         root.insert(place, element)
     box = root.get("viewBox", "")
     root.attrib.clear()

@@ -10,24 +10,24 @@ from typing import Any, NamedTuple
 from ngp._formatting import (
     counted,
     duration,
-    group_names,
     left_behind,
     listed,
     number,
     only_additions,
     outcomes,
     p_value,
+    step_in_words,
     taken_back,
+    visible,
     with_error,
 )
 from ngp.greedy.path import Step, additions
-from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown
+from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown, pixel_ranks
 from ngp.report.result import Fit, Result
-from ngp.report.style import visible
 
-__all__ = ["Table", "describe", "seen"]
+__all__ = ["Table", "describe", "path_table", "seen"]
 
-MOST_NAMED, MOST_ROWS = 8, 200
+MOST_ROWS = 200
 LOSSES = {"squared_error": "mean squared error", "cross_entropy": "cross-entropy", "hinge": "hinge loss"}
 
 
@@ -45,35 +45,29 @@ def seen(name: str) -> str:
 
 
 def describe(result: Result) -> dict[str, Any]:
-    """Everything that the template shows except for the figures."""
-    noun, steps, parameters = _noun(result), result.path, result.asked.parameters
+    """What the template shows beside the result itself and the figures."""
+    noun, steps = _noun(result), result.path
     first, last = steps[0].loss, result.answer.loss
     content: dict[str, Any] = {
         "result": result,
         "noun": noun,
-        "question": f"Which of {counted(len(result.groups.names), noun)} predict",
-        "names": result.order[:MOST_NAMED],
-        "n_more": max(0, len(result.order) - MOST_NAMED),
-        "count": counted(len(result.order), noun),
-        "saved": None if isnan(first) or not first or isnan(last) else f"{100 * (first - last) / first:.1f}%",
-        "held_out": result.fit.rows == "held out",
+        "counted": counted,
+        "number": number,
+        "saved": f"{100 * (first - last) / first:.1f}%" if first and not isnan(first - last) else None,
         "score": _score(result.fit),
-        "rmse": "" if isnan(result.fit.rmse) else number(result.fit.rmse),
-        "screened": parameters.get("screen") is not None,
-        "floating": bool(parameters.get("floating")),
-        "sets": _sets(parameters),
+        "sets": _sets(result.asked.parameters),
         "only_additions": only_additions(steps),
         "dropped": left_behind(steps, seen)[0],
         "tiles": _tiles(result, noun),
         "asked": _asked(result, noun),
-        "path": _path_table(steps),
+        "path": path_table(steps),
         "ranking": _ranking_table(steps),
         "most_bars": MOST_BARS,
         "most_pairs": MOST_PAIRS,
         "calls": _close_calls(result),
         "candidates": _candidates_table(result),
         "n_tried": len({group for step in steps for group, loss in enumerate(step.losses) if loss == loss}),
-        "groups": _groups_table(result),
+        "groups": _groups_table(result) if noun == "group" else None,
         "categories": _categories_table(result),
         "pixels": _pixels_table(result),
         "correlations": _correlations(result),
@@ -82,7 +76,6 @@ def describe(result: Result) -> dict[str, Any]:
         "code": _code(result),
         "settings": _settings_table(result),
         "versions": Table("Versions", ["Package", "Version"], list(result.versions.items())),
-        "created": result.created.replace("T", " ").replace("+00:00", " UTC"),
     }
     return content | {"sections": _sections(content)}
 
@@ -172,11 +165,15 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     return ", or ".join(parts)
 
 
-def _path_table(steps: Sequence[Step]) -> Table:
-    names, kept, is_plain = group_names(steps), outcomes(steps), only_additions(steps)
+def path_table(steps: Sequence[Step]) -> Table:
+    """The path, step by step."""
+    is_plain = only_additions(steps)
+    actions = [
+        seen(step.name) if is_plain and step.group is not None else step_in_words(step, steps, seen) for step in steps
+    ]
     columns = {
         "Step": [str(place) for place in range(len(steps))],
-        "Added" if is_plain else "Added or dropped": [_action(step, names, is_plain) for step in steps],
+        "Added" if is_plain else "Added or dropped": actions,
         "Selected": [str(step.n_selected) for step in steps],
         "Loss": [number(step.loss) for step in steps],
         "Standard error": [number(step.standard_error) for step in steps],
@@ -184,7 +181,7 @@ def _path_table(steps: Sequence[Step]) -> Table:
         "p-value": [p_value(step.p_value) for step in steps],
         "Candidates": [f"{step.n_fits:,}" for step in steps],
         "Time": [duration(step.seconds) for step in steps],
-        "Kept": [outcome or "yes" for outcome in kept],
+        "Kept": [outcome or "yes" for outcome in outcomes(steps)],
     }
     if is_plain:
         del columns["Selected"]
@@ -192,16 +189,6 @@ def _path_table(steps: Sequence[Step]) -> Table:
         del columns["p-value"]
     note = "" if is_plain else " (the gain of an exchange is that of the addition)"
     return Table(f"The path, step by step{note}", list(columns), list(zip(*columns.values(), strict=True)))
-
-
-def _action(step: Step, names: dict[int, str], is_plain: bool) -> str:
-    """What a step added or dropped; if nothing is ever dropped, the name alone."""
-    name = seen(step.name)
-    if step.action == "start":
-        return "fixed columns" if len(step.columns) else "constant prediction"
-    if step.dropped is not None:
-        return f"{name} dropped" if step.action == "drop" else f"{name} instead of {seen(names[step.dropped])}"
-    return name if is_plain else f"{name} added"
 
 
 def _ranking_table(steps: Sequence[Step]) -> Table:
@@ -250,10 +237,8 @@ def _candidates_table(result: Result) -> Table:
     return Table("Validation loss of each candidate", ["Candidate", *header], rows)
 
 
-def _groups_table(result: Result) -> Table | None:
-    """The columns of each group, selected groups first; None if all are single columns."""
-    if _noun(result) == "feature":
-        return None
+def _groups_table(result: Result) -> Table:
+    """The columns of each group, selected groups first."""
     names, columns = result.features.names, result.groups.columns
     ranks = {step.group: rank for rank, step in enumerate(additions(result.path), 1)}
     shown = sorted(range(len(columns)), key=lambda group: ranks.get(group, len(columns) + 1))[:MOST_ROWS]
@@ -279,11 +264,12 @@ def _categories_table(result: Result) -> Table | None:
 def _pixels_table(result: Result) -> Table | None:
     if result.image is None:
         return None
+    ranks = pixel_ranks(result.path, result.image.shape)
     rows = [
-        [str(row), *("–" if rank is None else "fixed" if rank == 0 else str(rank) for rank in ranks)]
-        for row, ranks in enumerate(result.image.ranks, 1)
+        [str(row), *("–" if isnan(rank) else f"{rank:.0f}" if rank else "fixed" for rank in values)]
+        for row, values in enumerate(ranks, 1)
     ]
-    header = ["Row", *(str(col + 1) for col in range(result.image.shape[1]))]
+    header = ["Row", *(str(col + 1) for col in range(ranks.shape[1]))]
     return Table("The rank of each pixel in the order of selection", header, rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ngp._formatting import counted, group_names, only_additions, taken_back, undone
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.greedy.path import Step, additions
-from ngp.report.result import Result, pixel_ranks
+from ngp.report.result import Result
 from ngp.report.style import COLOURS, GREY, clean, figure_width, is_narrow, new_axes, shown_name
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
 __all__ = [
-    "plot_candidates", "plot_fit", "plot_path", "plot_pixels", "plot_ranking", "plot_runners_up", "plot_stability",
+    "MOST_BARS", "MOST_PAIRS", "candidates_shown", "draw_candidates", "draw_fit", "draw_pixels", "draw_ranking",
+    "draw_runners_up", "draw_stability", "pixel_ranks", "plot_path", "plot_pixels",
 ]  # fmt: skip
 
 BLUE, ORANGE, PALE_GREY = *COLOURS[:2], "#8C8C8C"
@@ -33,8 +34,6 @@ MARKS = {
     "taken back": ("o", GREY, "white"),
 }
 MOST_LABELS, MOST_BARS, MOST_PAIRS = 40, 60, 40
-MOST_CANDIDATES, FEW_CANDIDATES = 60, 20
-N_SHADES = 5
 
 
 def steps_of(source: Any) -> Sequence[Step]:
@@ -47,15 +46,6 @@ def steps_of(source: Any) -> Sequence[Step]:
     if not isinstance(steps, Sequence) or not steps or not all(isinstance(step, Step) for step in steps):
         raise TypeError(f"path={source!r} has no steps to plot: give a fitted selector or its path_.")
     return steps
-
-
-def names_of(source: Any) -> Sequence[str]:
-    """Names of the candidates of a selector or a result."""
-    groups = source.groups if isinstance(source, Result) else getattr(source, "groups_", None)
-    if groups is None:
-        raise TypeError(f"{source!r} doesn't name its candidates: give a fitted selector or its result.")
-    names: Sequence[str] = groups.names
-    return names
 
 
 def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
@@ -221,90 +211,31 @@ def _tick_names(steps: Sequence[Step], shown: Sequence[Step], longest: int) -> l
     return [label(step) for step in shown]
 
 
-def plot_ranking(source: Any, *, ax: Axes | None = None) -> Axes:
-    """Plot by how much each selected feature lowered the loss, in the order of selection.
-
-    A bar is the drop of the validation loss in the step that added the feature, as a share of the loss at the start;
-    of an exchange, the drop relative to the selection without either of the two. Of more than 60 features the first 60
-    are shown.
-
-    Parameters
-    ----------
-    source : NeuralGreedyPursuit, Result, Path or sequence of Step
-        A fitted selector, its result, or its steps.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    matplotlib Axes
-        What was drawn on.
-
-    Examples
-    --------
-    >>> from ngp import NeuralGreedyPursuit
-    >>> from ngp.datasets import make_ohm
-    >>> X, y, truth = make_ohm(200, random_state=0)
-    >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
-    >>> plot_ranking(selector).get_xlabel()
-    "share of the constant prediction's loss taken away (%)"
-    """
-    steps = steps_of(source)
-    kept = additions(steps)
-    first = kept[:MOST_BARS]
-    ax = ax or new_axes("plot_ranking", 6.4, bars_height(len(first)))
+def draw_ranking(result: Result, ax: Axes) -> None:
+    """By how much each selected feature lowered the loss, as a share of the loss at the start."""
+    steps = result.path
+    first = additions(steps)[:MOST_BARS]
     start = steps[0].loss if steps[0].loss > 0 else 1.0
     shares = [100 * (step.before - step.loss) / start for step in first]
     names = [f"{rank}. {shown_name(step.name, _longest(ax))}" for rank, step in enumerate(first, 1)]
     _draw_bars(ax, names, shares, [f"{share:.1f}%" for share in shares], [BLUE] * len(names))
     what = "loss with the fixed columns" if len(steps[0].columns) else "constant prediction's loss"
     _label_bars(ax, "share of the loss at the start (%)" if is_narrow(ax) else f"share of the {what} taken away (%)")
-    _title_bars(ax, "What each feature added", len(first), len(kept))
-    return ax
 
 
-def plot_runners_up(source: Any, *, ax: Axes | None = None) -> Axes:
-    """Plot how far the runner-up of each step was behind.
+def draw_runners_up(result: Result, ax: Axes) -> None:
+    """How far the runner-up of each step was behind, in standard errors of the winner's loss (cut at 5).
 
-    A bar is the gap between the two losses in standard errors of the winner's loss (cut at 5); if it is shorter than
-    one, the pick was a close call and the bar is orange. Of an exchange, the runner-up can be what was given away.
-    Steps without a runner-up, such as drops, are left out; of the others the first 40 are shown. If the validation has
-    a single part there is no standard error: then the gap is shown as a share of the winner's loss.
-
-    Parameters
-    ----------
-    source : NeuralGreedyPursuit or Result
-        A fitted selector, or its result.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    matplotlib Axes
-        What was drawn on.
-
-    Examples
-    --------
-    >>> from ngp import NeuralGreedyPursuit
-    >>> from ngp.datasets import make_ohm
-    >>> X, y, truth = make_ohm(200, random_state=0)
-    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
-    >>> plot_runners_up(selector).get_xlabel()
-    'gap (standard errors)'
+    Without standard errors the gap is a share of the winner's loss. Close calls are orange.
     """
-    all_names = names_of(source)
-    picks = [step for step in steps_of(source)[1:] if step.runner_up is not None]
-    steps = picks[:MOST_PAIRS]
-    ax = ax or new_axes("plot_runners_up", 6.4, bars_height(len(steps), lines=2))
+    steps = [step for step in result.path if step.runner_up is not None][:MOST_PAIRS]
     gaps = np.array([step.runner_up_loss - step.loss for step in steps])
     errors = np.array([step.standard_error for step in steps])
-    has_errors = bool(len(steps)) and bool((errors > 0).all())
+    has_errors = bool((errors > 0).all())
     scaled = gaps / errors if has_errors else 100 * gaps / np.array([step.loss or np.nan for step in steps])
     close = (scaled < 1) & has_errors
-    names = [
-        f"{shown_name(step.name, _longest(ax))}\nover {shown_name(all_names[step.runner_up or 0], _longest(ax))}"
-        for step in steps
-    ]
+    pairs = [(step.name, result.groups.names[step.runner_up or 0]) for step in steps]
+    names = ["\nover ".join(shown_name(name, _longest(ax)) for name in pair) for pair in pairs]
     unit = "" if has_errors else "%"
     labels = [f"{gap:.1f}{unit}{' close' if near else ''}" for gap, near in zip(scaled, close, strict=True)]
     lengths = np.minimum(scaled, 5.0) if has_errors else scaled
@@ -312,51 +243,20 @@ def plot_runners_up(source: Any, *, ax: Axes | None = None) -> Axes:
     if has_errors:
         ax.axvline(1, color="black", linewidth=0.8, linestyle="--")
     _label_bars(ax, "gap (standard errors)" if has_errors else "gap (% of the winner's loss)")
-    _title_bars(ax, "How far the runner-up was behind", len(steps), len(picks))
-    return ax
 
 
-def plot_stability(frequencies: Mapping[str, float], *, ax: Axes | None = None) -> Axes:
-    """Plot how often each feature was selected when the selection was repeated.
-
-    Parameters
-    ----------
-    frequencies : mapping of names to shares
-        From 0 to 1; the 60 largest are shown.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    matplotlib Axes
-        What was drawn on.
-
-    Examples
-    --------
-    >>> plot_stability({"age": 1.0, "town": 0.35}).get_xlabel()
-    'share of the repetitions that selected the feature (%)'
-    """
-    if not isinstance(frequencies, Mapping) or not frequencies:
-        raise TypeError("frequencies must be a mapping of names to shares, such as {'age': 0.9}.")
-    wrong = [name for name, share in frequencies.items() if not 0 <= share <= 1]
-    if wrong:
-        raise ValueError(f"frequencies has {frequencies[wrong[0]]!r} for {wrong[0]!r}: shares lie between 0 and 1.")
-    ranked = sorted(frequencies.items(), key=lambda item: -item[1])[:MOST_BARS]
+def draw_stability(result: Result, ax: Axes) -> None:
+    """How often each feature was selected on halves of the rows; the most frequent ones."""
+    assert result.stability is not None
+    frequencies = zip(result.groups.names, result.stability.frequencies, strict=True)
+    ranked = sorted((pair for pair in frequencies if pair[1] > 0), key=lambda pair: -pair[1])[:MOST_BARS]
     shares = [100 * share for _, share in ranked]
-    ax = ax or new_axes("plot_stability", 6.4, bars_height(len(ranked)))
     colours = [BLUE if share >= 50 else COLOURS[5] for share in shares]
-    _draw_bars(ax, [shown_name(str(name)) for name, _ in ranked], shares, [f"{s:.0f}%" for s in shares], colours)
+    _draw_bars(ax, [shown_name(name) for name, _ in ranked], shares, [f"{share:.0f}%" for share in shares], colours)
     ax.set_xlim(0, 112)
     ax.set_xticks(range(0, 101, 25))
     ax.axvline(50, color="black", linewidth=0.8, linestyle="--")
     _label_bars(ax, "share of the repetitions that selected the feature (%)")
-    _title_bars(ax, "How stable the selection is", len(ranked), len(frequencies))
-    return ax
-
-
-def bars_height(n_bars: int, lines: int = 1) -> float:
-    """Height in inches of a figure with some bars, whose names have some lines."""
-    return 1.3 + (0.1 + 0.17 * lines) * max(n_bars, 1)
 
 
 def _longest(ax: Axes) -> int:
@@ -386,49 +286,21 @@ def _label_bars(ax: Axes, text: str) -> None:
     ax.set_xlabel(text, loc="right" if is_narrow(ax) else "center", fontsize="small" if is_narrow(ax) else "medium")
 
 
-def _title_bars(ax: Axes, title: str, n_shown: int, n_all: int) -> None:
-    ax.set_title(title if n_shown == n_all else f"{title} (the first {n_shown} of {n_all})", loc="left")
+def draw_candidates(result: Result, ax: Axes) -> None:
+    """For every step, the improvement of each candidate as a share of the winner's.
 
-
-def plot_candidates(source: Any, *, ax: Axes | None = None) -> Axes:
-    """Plot, for every step, how close each candidate came to the one that was picked.
-
-    A cell is the candidate's improvement of the loss as a share of the winner's: full colour is the winner (with a
-    dot), no colour is no improvement. A line follows a selected candidate, up to a cross if it was dropped. Of many
-    candidates, those that were picked and those that came closest are shown: at most 60.
-
-    Parameters
-    ----------
-    source : NeuralGreedyPursuit or Result
-        A fitted selector, or its result.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    matplotlib Axes
-        What was drawn on.
-
-    Examples
-    --------
-    >>> from ngp import NeuralGreedyPursuit
-    >>> from ngp.datasets import make_ohm
-    >>> X, y, truth = make_ohm(200, random_state=0)
-    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
-    >>> [label.get_text() for label in plot_candidates(selector).get_yticklabels()][:2]
-    ['x1', 'x0']
+    A dot marks the winner. A line follows a selected candidate, up to a cross if it was dropped.
     """
-    names, steps = names_of(source), steps_of(source)[1:]
-    shares = _improvement_shares(steps)
+    steps, n_shades = result.path[1:], 5
     rows = candidates_shown(steps)
-    ax = ax or new_axes("plot_candidates", 6.4, candidates_height(len(rows)))
     cells = ax.imshow(
-        shares[:, rows].T, cmap=_blues(0.04, N_SHADES), vmin=0, vmax=1, aspect="auto", interpolation="none",
-        extent=(0.5, len(steps) + 0.5, len(rows) - 0.5, -0.5),
+        _improvement_shares(steps)[:, rows].T, cmap=_blues(0.04, n_shades), vmin=0, vmax=1, aspect="auto",
+        interpolation="none", extent=(0.5, len(steps) + 0.5, len(rows) - 0.5, -0.5),
     )  # fmt: skip
-    _mark_winners(ax, steps_of(source), rows)
+    _mark_winners(ax, result.path, rows)
     size = "x-small" if len(rows) > 30 else "small"
-    ax.set_yticks(range(len(rows)), [shown_name(names[group], _longest(ax)) for group in rows], fontsize=size)
+    names = [shown_name(result.groups.names[group], _longest(ax)) for group in rows]
+    ax.set_yticks(range(len(rows)), names, fontsize=size)
     ax.set_xticks(range(1, len(steps) + 1, -(-len(steps) // (8 if is_narrow(ax) else 20))))
     ax.set_xlabel("step")
     ax.tick_params(length=0)
@@ -436,15 +308,9 @@ def plot_candidates(source: Any, *, ax: Axes | None = None) -> Axes:
     bar = ax.figure.colorbar(cells, ax=ax, location="top", aspect=40, pad=0.01, fraction=0.05, shrink=0.9)
     place = "right" if is_narrow(ax) else "center"
     bar.set_label("improvement, as a share of the winner's (%)", fontsize="small", loc=place)
-    bar.set_ticks([k / N_SHADES for k in range(N_SHADES + 1)], labels=[f"{100 * k / N_SHADES:.0f}" for k in range(6)])
+    bar.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1], labels=["0", "20", "40", "60", "80", "100"])
     bar.ax.tick_params(labelsize="small", length=0)
     bar.outline.set_visible(False)
-    return ax
-
-
-def candidates_height(n_rows: int) -> float:
-    """Height in inches of a figure with some candidates."""
-    return 1.4 + (0.165 if n_rows > 30 else 0.24) * max(n_rows, 2)
 
 
 def _blues(least: float, n_shades: int = 256) -> Colormap:
@@ -482,7 +348,7 @@ def candidates_shown(steps: Sequence[Step]) -> IntArray:
     others = [int(group) for group in np.argsort(-nearest, kind="stable") if 0 <= nearest[group] < np.inf]
     # Of many candidates, those that never had a fifth of the winner's improvement are left out.
     n_near = len(picked) + sum(nearest[group] >= 0.2 for group in others)
-    return np.array([*picked, *others][: min(MOST_CANDIDATES, max(FEW_CANDIDATES, n_near))], dtype=np.intp)
+    return np.array([*picked, *others][: min(60, max(20, n_near))], dtype=np.intp)
 
 
 def _mark_winners(ax: Axes, steps: Sequence[Step], rows: IntArray) -> None:
@@ -503,44 +369,15 @@ def _mark_winners(ax: Axes, steps: Sequence[Step], rows: IntArray) -> None:
             ax.plot(end, row, "x", markersize=size + 1, markeredgewidth=1.5, color="#000000", clip_on=False)
 
 
-def plot_fit(result: Result, *, ax: Axes | None = None) -> Axes:
-    """Plot predictions against the truth, or the confusion matrix of classes.
-
-    Parameters
-    ----------
-    result : Result
-        It says on which rows the predictor was judged.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure if not given.
-
-    Returns
-    -------
-    matplotlib Axes
-        What was drawn on.
-
-    Examples
-    --------
-    >>> from ngp import NeuralGreedyPursuit
-    >>> from ngp.datasets import make_ohm
-    >>> from ngp.report.result import Result
-    >>> X, y, truth = make_ohm(200, random_state=0)
-    >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X[:150], y[:150])
-    >>> result = Result.of(selector, X[:150], y[:150], target="current", held_out=(X[150:], y[150:]))
-    >>> plot_fit(result).get_ylabel()
-    'predicted current'
-    """
-    if not isinstance(result, Result):
-        raise TypeError(f"result={result!r} is no result: give Result.of(selector, X, y, held_out=(X_new, y_new)).")
-    size = max(4.4, 1.3 + 0.27 * len(result.fit.classes or ()))
-    ax = ax or new_axes("plot_fit", size, size)
-    true, predicted = f"true {shown_name(result.asked.target)}", f"predicted {shown_name(result.asked.target)}"
-    if result.fit.classes is not None:
-        _draw_confusion(ax, result.fit.classes, np.array(result.fit.confusion))
-        ax.set(xlabel=predicted, ylabel=true)
+def draw_fit(result: Result, ax: Axes) -> None:
+    """Predictions against the truth, or the confusion matrix of classes."""
+    fit, target = result.fit, shown_name(result.asked.target)
+    if fit.classes is not None:
+        _draw_confusion(ax, fit.classes, np.array(fit.confusion))
+        ax.set(xlabel=f"predicted {target}", ylabel=f"true {target}")
     else:
-        _draw_scatter(ax, np.array(result.fit.truth), np.array(result.fit.predicted))
-        ax.set(xlabel=true, ylabel=predicted)
-    return ax
+        _draw_scatter(ax, np.array(fit.truth), np.array(fit.predicted))
+        ax.set(xlabel=f"true {target}", ylabel=f"predicted {target}")
 
 
 def _draw_scatter(ax: Axes, truth: FloatArray, predicted: FloatArray) -> None:
@@ -621,6 +458,21 @@ def plot_pixels(
     ax.spines[:].set(visible=True, color=PALE_GREY)
     ax.set_title(f"{chosen.sum()} of {rows * cols} pixels, in {counted(n_steps, 'step')}", loc="left")
     return ax
+
+
+def draw_pixels(result: Result, ax: Axes) -> None:
+    """The selected pixels over the mean image."""
+    assert result.image is not None
+    plot_pixels(result, result.image.shape, result.image.mean, ax=ax)
+
+
+def pixel_ranks(steps: Sequence[Step], shape: Sequence[int]) -> FloatArray:
+    """The rank of each pixel in the order of selection, 0 if fixed, NaN if not selected; the first of its channels."""
+    ranks = np.full(int(np.prod(shape)), np.nan)
+    for rank, step in enumerate((steps[0], *additions(steps))):
+        ranks[step.columns] = rank
+    first: FloatArray = np.fmin.reduce(ranks.reshape(shape[0], shape[1], -1), axis=2)
+    return first
 
 
 def _write_ranks(ax: Axes, ranks: FloatArray, n_steps: int) -> None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from math import nan
+from math import isfinite, nan
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -24,7 +24,7 @@ from sklearn.metrics import confusion_matrix, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from ngp import _formatting as formatting
-from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
+from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.folds import is_validation_set
 from ngp.data.sources import as_columns, in_memory
 from ngp.greedy.path import Step, additions
@@ -32,12 +32,9 @@ from ngp.greedy.stability import STABLE_FROM
 from ngp.io import write_whole
 from ngp.predictors.committee import Committee, Schedule, resolve_predictor
 
-__all__ = ["Result", "correlations"]
+__all__ = ["Result"]
 
 SCHEMA = "ngp-result/2"
-# Parameters that don't bear on what is selected.
-NOT_ASKED = frozenset({"checkpoint", "verbose"})
-MOST_POINTS, MOST_CLASSES, MOST_CORRELATED = 1000, 20, 5
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,6 @@ class Halves:
     """How often each group was selected on halves of the rows."""
 
     n_halves: int
-    n_selected: float
     frequencies: list[float]
     threshold: float
     stable: list[int]
@@ -128,10 +124,9 @@ class Fit:
 
 @dataclass(frozen=True)
 class Image:
-    """The selected pixels."""
+    """The mean image."""
 
     shape: list[int]
-    ranks: list[list[int | None]]  # 0 if fixed
     mean: list[list[float]]
 
 
@@ -166,7 +161,7 @@ class Result:
     fit : Fit
         How well the final predictor does.
     image : Image or None
-        The selected pixels, if the columns are those of an image.
+        Shape and mean image, if the columns are the pixels of an image.
 
     Examples
     --------
@@ -236,11 +231,11 @@ class Result:
             asked=_question(selector, y, target),
             features=_columns(selector),
             groups=Candidates(
-                list(map(str, groups.names)), [each.tolist() for each in groups.columns], groups.costs.tolist()
+                list(map(str, groups.names)), [c.tolist() for c in groups.columns], groups.costs.tolist()
             ),
             answer=_answer(selector),
-            path=_path(selector),
-            correlations=correlations(selector, X),
+            path=[replace(step, columns=np.unique(_origin(selector)[step.columns])) for step in selector.path_],
+            correlations=_correlations(selector, X),
             stability=_stability(selector),
             fit=_fit(selector, *seen, rows=rows),
             image=None if image_shape is None else _image(selector, X, image_shape),
@@ -248,23 +243,7 @@ class Result:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
-        """Read a result that `write` wrote.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Result
-            What was written.
-
-        Raises
-        ------
-        ValueError
-            If the file can't be read or isn't a result.
-        """
+        """Read a result that `write` wrote; a ValueError says why it can't be read."""
         try:
             document = json.loads(Path(path).read_bytes())
         except OSError as error:
@@ -278,52 +257,19 @@ class Result:
                 f"{SCHEMA!r}."
             )
         try:
-            result: Self = _parsed(cls, document, "result")
-            result._check()
-        except (ValueError, OverflowError) as error:
+            result: Self = _parsed(cls, document)
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is a damaged result: {error}.") from error
         return result
 
-    def _check(self) -> None:
-        """Refuse numbers of groups and columns that don't exist."""
-        n_groups, n_features, steps = len(self.groups.names), len(self.features.names), self.path
-        groups = [group for step in steps for group in (step.group, step.runner_up, step.dropped) if group is not None]
-        groups += [group for pair in self.correlations for group in pair.groups]
-        columns = [*self.features.fixed, *(column for members in self.groups.columns for column in members)]
-        columns += [int(column) for step in steps for column in step.columns]
-        lengths = [len(self.groups.columns) == n_groups, *(len(step.losses) == n_groups for step in steps)]
-        lengths += [len(each) == n_features for each in (self.features.categories, self.answer.ranking)]
-        if self.stability is not None:
-            groups += [group for pair in self.stability.stand_ins for group in pair.groups]
-            lengths += [len(self.stability.frequencies) == n_groups]
-        if (
-            not steps
-            or not all(lengths)
-            or not set(groups) <= {*range(n_groups)}
-            or not set(columns) <= {*range(n_features)}
-        ):
-            raise ValueError("its groups and columns don't match its path")
-
     def to_json(self) -> str:
-        """Make the document.
-
-        Returns
-        -------
-        str
-            JSON with one line per field. Undefined and infinite numbers are null.
-        """
+        """The document, with one line per field; undefined and infinite numbers are null."""
         parts = _plain(self).items()
         lines = [f'"{name}": {json.dumps(part, ensure_ascii=False, allow_nan=False)}' for name, part in parts]
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the document, whole or not at all.
-
-        Parameters
-        ----------
-        path : path
-            The file; its folder exists.
-        """
+        """Write the document, whole or not at all."""
         # UTF-8 can't hold half a surrogate pair: it is written with a backslash, as JSON writes it.
         write_whole(Path(path), self.to_json().encode("utf-8", "backslashreplace"))
 
@@ -332,51 +278,35 @@ def _plain(value: Any) -> Any:
     """Turn a value into what JSON can hold."""
     if isinstance(value, DOCUMENTS):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
     if isinstance(value, list | tuple | range):
         return [_plain(item) for item in value]
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value) if np.isfinite(float(value)) else None
-    return _described(value)
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value if value is None or isinstance(value, int | float | str) else _described(value)
 
 
 DOCUMENTS = (Result, Question, Columns, Candidates, Answer, Step, Pair, Halves, Fit, Image)
 
 
-def _parsed(kind: Any, value: Any, where: str) -> Any:
+def _parsed(kind: Any, value: Any) -> Any:
     """Turn what JSON holds into a value of an annotated type."""
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return value
-    if origin is UnionType:  # X | None
-        return None if value is None and NoneType in arguments else _parsed(arguments[0], value, where)
-    if kind in DOCUMENTS and isinstance(value, dict):
-        if absent := [field.name for field in fields(kind) if field.name not in value and field.default is MISSING]:
-            raise ValueError(f"{where} lacks {absent[0]}")
+    if kind in DOCUMENTS:
         hints = get_type_hints(kind).items()
-        return kind(**{name: _parsed(hint, value[name], f"{where}.{name}") for name, hint in hints if name in value})
-    if origin is np.ndarray and isinstance(value, list):
+        return kind(**{name: _parsed(hint, value[name]) for name, hint in hints if name in value})
+    if NoneType in arguments:
+        return None if value is None else _parsed(arguments[0], value)
+    if origin is np.ndarray:
         return np.array(value, dtype=get_args(arguments[1])[0])  # where None becomes NaN
-    elif origin is list and isinstance(value, list):
-        return [_parsed(arguments[0], item, f"{where}[]") for item in value]
-    elif origin is dict and isinstance(value, dict):
-        return {name: _parsed(arguments[1], item, f"{where}.{name}") for name, item in value.items()}
-    elif origin is Literal and value in arguments:
-        return value
-    elif kind is float and (value is None or type(value) in (int, float)):
+    if origin is list:
+        return [_parsed(arguments[0], item) for item in value]
+    if kind is float:
         return nan if value is None else float(value)
-    elif type(value) is kind:
-        return value
-    raise ValueError(f"{where} can't be {formatting.described(value)[:60]}")
+    return value
 
 
 def _described(value: Any) -> str:
@@ -403,7 +333,8 @@ def _versions() -> dict[str, str]:
 
 def _question(selector: Any, y: Any, target: str) -> Question:
     classes, shape = getattr(selector, "classes_", None), np.shape(y)
-    given = {name: value for name, value in selector.get_params(deep=False).items() if name not in NOT_ASKED}
+    silent = {"checkpoint", "verbose"}  # they don't bear on what is selected
+    given = {name: value for name, value in selector.get_params(deep=False).items() if name not in silent}
     predictor, cv = resolve_predictor(selector.predictor), _cv_in_words(selector.cv)
     name = "one per step" if isinstance(predictor, Schedule) else predictor.name
     return Question(
@@ -483,11 +414,6 @@ def _answer(selector: Any) -> Answer:
     )
 
 
-def _path(selector: Any) -> list[Step]:
-    origin = _origin(selector)
-    return [replace(step, columns=np.unique(origin[step.columns])) for step in selector.path_]
-
-
 def _origin(selector: Any) -> IntArray:
     """The column of X that each encoded column stands for."""
     blocks = selector.encoder_.feature_groups_
@@ -496,43 +422,36 @@ def _origin(selector: Any) -> IntArray:
     return np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
 
 
-def correlations(selector: Any, X: Any) -> list[Pair]:
-    """For each selected group, the unselected ones that are most correlated with it.
+def _correlations(selector: Any, X: Any) -> list[Pair]:
+    """For each selected group, the five unselected ones that are most correlated with it.
 
     Between groups of several columns it is the largest absolute correlation of any two of their columns.
     """
-    data, candidates = in_memory(selector.encoder_.transform(as_columns(X))), selector.groups_
-    data = data if isinstance(data, np.ndarray) else np.asarray(data)
-    blocks = selector.encoder_.feature_groups_
+    data, groups, blocks = _encoded(selector, X), selector.groups_, selector.encoder_.feature_groups_
     if blocks is not None:
-        candidates = candidates.expand(blocks)
+        groups = groups.expand(blocks)
     taken = np.zeros(data.shape[1], dtype=bool)
     for step in (selector.path_[0], *additions(selector.path_)):
         taken[step.columns] = True
-    order = selector.order_.tolist()
-    strongest = _strongest(data, [candidates.columns[group] for group in order], taken)
-    pairs = []
-    for group, by_column in zip(order, strongest, strict=True):
-        if candidates.are_columns:
-            values = by_column[: candidates.n_groups]
-        else:
-            values = np.array([by_column[columns].max() for columns in candidates.columns])
-        top = np.argsort(-values, kind="stable")[:MOST_CORRELATED]
-        pairs += [Pair([group, int(other)], float(values[other])) for other in top if values[other] >= 0]
-    return pairs
-
-
-def _strongest(data: AnyArray, members: list[IntArray], taken: BoolArray) -> FloatArray:
-    """Largest absolute correlation of each column with any column of each member; -1 for columns that are taken."""
-    chosen = [_standardised(data[:, columns]) for columns in members]
-    strongest = np.full((len(members), data.shape[1]), -1.0)
-    free = np.flatnonzero(~taken)
-    for start in range(0, len(free) if members else 0, 256):  # few columns at once need little memory
+    free, order = np.flatnonzero(~taken), selector.order_.tolist()
+    strongest = np.full((len(order), data.shape[1]), -1.0)
+    chosen = [_standardised(data[:, groups.columns[group]]) for group in order]
+    for start in range(0, len(free) if order else 0, 256):  # few columns at once need little memory
         chunk = free[start : start + 256]
         values = _standardised(data[:, chunk])
         for row, own in enumerate(chosen):
             strongest[row, chunk] = np.abs(own.T @ values).max(axis=0).clip(max=1.0)
-    return strongest
+    sizes = [len(columns) for columns in groups.columns]
+    by_group = np.maximum.reduceat(strongest[:, np.concatenate(groups.columns)], np.cumsum([0, *sizes[:-1]]), axis=1)
+    pairs = []
+    for group, values in zip(order, by_group, strict=True):
+        top = np.argsort(-values, kind="stable")[:5]
+        pairs += [Pair([group, int(other)], float(values[other])) for other in top if values[other] >= 0]
+    return pairs
+
+
+def _encoded(selector: Any, X: Any) -> AnyArray:
+    return np.asarray(in_memory(selector.encoder_.transform(as_columns(X))))
 
 
 def _standardised(values: AnyArray) -> FloatArray:
@@ -550,7 +469,6 @@ def _stability(selector: Any) -> Halves | None:
         return None
     return Halves(
         n_halves=found.n_halves,
-        n_selected=found.n_selected,
         frequencies=found.frequencies.tolist(),
         threshold=STABLE_FROM,
         stable=found.stable(STABLE_FROM).tolist(),
@@ -566,7 +484,7 @@ def _fit(selector: Any, X: Any, y: Any, rows: str) -> Fit:
         accuracy = float(np.mean(truth.ravel() == predicted))
         return Fit(rows, len(truth), accuracy=accuracy, classes=names, confusion=counts.tolist())
     truth, predicted = (np.asarray(values, dtype=np.float64).reshape(len(truth), -1) for values in (truth, predicted))
-    shown = np.linspace(0, len(truth) - 1, min(MOST_POINTS, len(truth)), dtype=np.intp)
+    shown = np.linspace(0, len(truth) - 1, min(1000, len(truth)), dtype=np.intp)
     return Fit(
         rows,
         len(truth),
@@ -578,17 +496,14 @@ def _fit(selector: Any, X: Any, y: Any, rows: str) -> Fit:
 
 
 def _confusion(truth: AnyArray, predicted: AnyArray, classes: AnyArray) -> tuple[list[str], IntArray]:
-    """Names and confusion matrix of the classes with the most rows; all others are counted as one."""
-    known = np.unique(np.concatenate([classes, truth]))
-    counts, names = confusion_matrix(truth, predicted, labels=known), _class_names(known)
-    if len(known) <= MOST_CLASSES:
-        return names, counts
-    largest = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_CLASSES])
-    place = np.full(len(known), MOST_CLASSES)
-    place[largest] = np.arange(MOST_CLASSES)
-    merged = np.zeros((MOST_CLASSES + 1, MOST_CLASSES + 1), dtype=np.intp)
-    np.add.at(merged, (place[:, None], place[None, :]), counts)
-    return [*(names[i] for i in largest), "other"], merged
+    """Names and confusion matrix of the 20 classes with the most rows; all others are counted as one."""
+    known, sizes = np.unique(np.concatenate([classes, truth]), return_counts=True)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:20])
+    place = np.full(len(known), len(largest))
+    place[largest] = np.arange(len(largest))
+    names = _class_names(known[largest]) + (["other"] if len(known) > len(largest) else [])
+    coded = (place[np.searchsorted(known, values)] for values in (truth, predicted))
+    return names, confusion_matrix(*coded, labels=range(len(names)))
 
 
 def _class_names(classes: AnyArray) -> list[str]:
@@ -597,26 +512,11 @@ def _class_names(classes: AnyArray) -> list[str]:
 
 
 def _image(selector: Any, X: Any, shape: Sequence[int]) -> Image:
-    """The step that selected each pixel, and the mean image."""
-    sizes = tuple(int(size) for size in shape)
+    sizes = [int(size) for size in shape]
     if len(sizes) not in (2, 3) or min(sizes) < 1 or np.prod(sizes) != selector.n_features_in_:
         raise ValueError(
             f"image_shape={tuple(shape)!r} doesn't fit the {selector.n_features_in_} columns of X: "
             "give (rows, cols) or (rows, cols, channels) whose product is that number."
         )
-    ranks = pixel_ranks(selector.path_, sizes)
-    mean = np.asarray(in_memory(selector.encoder_.transform(as_columns(X))), dtype=np.float64).mean(axis=0)
-    return Image(
-        shape=list(sizes),
-        ranks=[[None if np.isnan(rank) else int(rank) for rank in row] for row in ranks],
-        mean=mean.reshape(sizes[0], sizes[1], -1).mean(axis=2).tolist(),
-    )
-
-
-def pixel_ranks(steps: Sequence[Step], shape: Sequence[int]) -> FloatArray:
-    """The rank of each pixel in the order of selection, 0 if fixed, NaN if not selected; the first of its channels."""
-    ranks = np.full(int(np.prod(shape)), np.nan)
-    for rank, step in enumerate((steps[0], *additions(steps))):
-        ranks[step.columns] = rank
-    first: FloatArray = np.fmin.reduce(ranks.reshape(shape[0], shape[1], -1), axis=2)
-    return first
+    mean = _encoded(selector, X).astype(np.float64).mean(axis=0)
+    return Image(sizes, mean.reshape(sizes[0], sizes[1], -1).mean(axis=2).tolist())
