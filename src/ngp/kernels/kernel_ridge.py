@@ -203,6 +203,7 @@ class KernelTask:
     lengths: Array  # squared lengths of the rows in these columns, times `scale`
     right: Array  # ones, and the targets
     weights: Array  # sample weights, all positive
+    sign: Literal[1, -1]  # whether candidates add their columns, or take them away from the selected ones
 
     @classmethod
     def of(
@@ -217,8 +218,9 @@ class KernelTask:
         scale: float,
         ridge: float,
         landmarks: IntArray | None = None,
+        sign: Literal[1, -1] = 1,
     ) -> KernelTask:
-        """Prepare for candidates that join the columns `selected` (k, J)."""
+        """Prepare for candidates that join or leave the columns `selected` (k, J)."""
         bounds = tuple(int(bound) for bound in segments)
         centres = slice(0, bounds[1] if len(bounds) == 3 else bounds[-1]) if landmarks is None else landmarks
         columns = algebra.array(selected)
@@ -236,6 +238,7 @@ class KernelTask:
             lengths=_squared_lengths(scale, columns) + constant,
             right=algebra.array(np.concatenate([np.ones((len(targets), 1)), targets], axis=1)),
             weights=algebra.array(weights),
+            sign=sign,
         )
 
     @property
@@ -281,16 +284,16 @@ def _evaluate(xp: Any, products: Array, norms: Array | None) -> Array:
 
 
 class Candidates:
-    """The kernel of the selected columns together with each candidate's."""
+    """The kernel of the selected columns together with each candidate's, or without them."""
 
     def __init__(self, task: KernelTask, columns: Array) -> None:
         self.task, self.algebra, self.xp = task, task.algebra, task.algebra.xp
         self.length = len(columns)
         left, self.right = _factors(self.xp, task.kernel, task.scale, columns)
-        self.left = left[..., task.centres]
+        self.left = task.sign * left[..., task.centres]
         self.norms = None
         if task.kernel == "arc-cosine":
-            self.norms = self.xp.sqrt(task.lengths + _squared_lengths(task.scale, columns))
+            self.norms = self.xp.sqrt(task.lengths + task.sign * _squared_lengths(task.scale, columns))
 
     def kernel(self, centres: slice, rows: slice | IntArray) -> Array:
         """Kernel (n_candidates, …) between some of the centres and some rows, in a new array."""

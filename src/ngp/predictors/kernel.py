@@ -173,6 +173,17 @@ class KernelScorer(BoundScorer):
                 parts[members] = self._as_it_is(selected, parts[members])
         return Losses(parts, self.problem.part_weights)
 
+    def drop_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
+        """Validation losses of S - g: twice as fast as by scoring what remains if there are hundreds of columns."""
+        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        for members, columns in candidates.by_size():
+            n_left = len(selected) - columns.shape[1]
+            if n_left > columns.shape[1]:
+                parts[members] = self._equal_sizes(selected, columns, n_left, sign=-1)
+            else:  # less is left than dropped, and rounding counts for less if that is added up
+                parts[members] = super().drop_losses(selected, candidates.take(members)).parts
+        return Losses(parts, self.problem.part_weights)
+
     def _as_it_is(self, selected: IntArray, parts: FloatArray) -> FloatArray:
         """Losses of the selection with its own kernel width or that of its candidates, whichever does better.
 
@@ -183,11 +194,13 @@ class KernelScorer(BoundScorer):
         better = Losses(others, self.problem.part_weights).means < Losses(parts, self.problem.part_weights).means
         return np.where(better[:, None], others, parts)
 
-    def _equal_sizes(self, selected: IntArray, candidates: IntArray, n_columns: int) -> FloatArray:
-        """Losses of candidates that all add equally many columns, one chunk of them a task."""
+    def _equal_sizes(
+        self, selected: IntArray, candidates: IntArray, n_columns: int, sign: Literal[1, -1] = 1
+    ) -> FloatArray:
+        """Losses of candidates that all add (or drop) equally many columns, one chunk of them a task."""
         landmarks = [self._landmarks(part.rows[: part.n_training], self.config.landmarks) for part in self.parts]
         tasks = [
-            self._task(part.rows, part.segments, selected, n_columns, own)
+            self._task(part.rows, part.segments, selected, n_columns, own, sign)
             for part, own in zip(self.parts, landmarks, strict=True)
         ]
         step = _Step(tasks)
@@ -207,7 +220,13 @@ class KernelScorer(BoundScorer):
         return max(1, min(fair, self.algebra.chunk_numbers // numbers))
 
     def _task(
-        self, rows: IntArray, segments: IntArray, selected: IntArray, n_columns: int, landmarks: IntArray | None
+        self,
+        rows: IntArray,
+        segments: IntArray,
+        selected: IntArray,
+        n_columns: int,
+        landmarks: IntArray | None,
+        sign: Literal[1, -1] = 1,
     ) -> KernelTask:
         """What all candidates of a step have in common in one round."""
         mean, scale = self.problem.target_scales
@@ -221,6 +240,7 @@ class KernelScorer(BoundScorer):
             scale=self._scale(n_columns),
             ridge=self.config.ridge,
             landmarks=landmarks,
+            sign=sign,
         )
 
     def _scale(self, n_columns: int) -> float:
