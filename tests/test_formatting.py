@@ -20,6 +20,7 @@ from ngp._formatting import (
     step_in_words,
     taken_back,
     undone,
+    visible,
     with_error,
 )
 from ngp.greedy.path import Step, additions, chosen, finished
@@ -88,12 +89,10 @@ def test_each_unselected_group_is_listed_once() -> None:
 
 def test_steps_in_words() -> None:
     steps = steps_of("+1 +2 3/1 -2")
-    names = group_names(steps)
-    assert names == {1: "x1", 2: "x2", 3: "x3"}
-    words = ["", "add x1", "add x2", "swap x3 in, x1 out", "drop x2"]
-    assert [step_in_words(step, names) for step in steps] == words
-    assert step_in_words(steps[3], names, str.upper) == "swap X3 in, X1 out"
-    assert step_in_words(steps[3], {}) == "swap x3 in, group 1 out"
+    assert group_names(steps) == {1: "x1", 2: "x2", 3: "x3"}
+    words = ["(constant prediction)", "add x1", "add x2", "swap x3 in, x1 out", "drop x2"]
+    assert [step_in_words(step, steps) for step in steps] == words
+    assert step_in_words(steps[3], steps, str.upper) == "swap X3 in, X1 out"
     assert [step.name for step in additions(steps)] == ["x3"]
 
 
@@ -133,3 +132,8 @@ def test_numbers_with_their_errors(value: float | None, error: float | None, tex
 )
 def test_numbers(value: float, text: str) -> None:
     assert number(value) == text
+
+
+def test_names_are_made_visible() -> None:
+    assert visible("a\tb\u2028c\ud800") == r"a\tb\u2028c\ud800"
+    assert visible("größe 名前") == "größe 名前"

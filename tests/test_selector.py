@@ -493,7 +493,7 @@ def test_the_log_and_the_screen_have_the_same_lines(
     lines = [step_line(step, selector.path_) for step in selector.path_]
     assert caplog.messages == lines
     assert capsys.readouterr().out.splitlines() == [f"[ngp] {line}" for line in lines]
-    assert ["start" in lines[0], "add x4" in lines[1], "add x1" in lines[2]] == [True] * 3
+    assert ["(constant prediction)" in lines[0], "add x4" in lines[1], "add x1" in lines[2]] == [True] * 3
     with caplog.at_level(logging.INFO, "ngp"):
         fit(n_features_to_select=2, checkpoint=tmp_path / "run.npz")
     assert caplog.messages[-1] == f"going on after 2 steps that were found in {tmp_path / 'run.npz'}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
@@ -11,22 +11,9 @@ if TYPE_CHECKING:  # the command line imports this, and nothing that takes long
     from ngp.greedy.path import Step
 
 __all__ = [
-    "counted",
-    "described",
-    "duration",
-    "group_names",
-    "left_behind",
-    "listed",
-    "number",
-    "only_additions",
-    "outcomes",
-    "p_value",
-    "step_in_words",
-    "step_line",
-    "taken_back",
-    "undone",
-    "with_error",
-]
+    "counted", "described", "duration", "group_names", "left_behind", "listed", "number", "only_additions", "outcomes",
+    "p_value", "step_in_words", "step_line", "taken_back", "undone", "visible", "with_error",
+]  # fmt: skip
 
 
 def counted(number: int, noun: str) -> str:
@@ -38,6 +25,13 @@ def listed(items: Sequence[str], most: int = 5) -> str:
     """Items separated by commas; of many, only the first few."""
     shown = ", ".join(items[:most])
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"
+
+
+def visible(text: str) -> str:
+    """Replace characters that can't be seen, break a line or move the cursor by Python's escapes."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def described(value: Any) -> str:
@@ -123,14 +117,13 @@ def outcomes(steps: Sequence[Step]) -> list[str]:
     return ["" if step.kept else texts.get(number, "taken back") for number, step in enumerate(steps)]
 
 
-def step_in_words(step: Step, names: Mapping[int, str], shown: Callable[[str], str] = str) -> str:
-    """A step as text such as "add age" or "swap age in, town out"; empty for the start."""
+def step_in_words(step: Step, steps: Sequence[Step], shown: Callable[[str], str] = str) -> str:
+    """One of several steps as text such as "add age" or "swap age in, town out"."""
     if step.action == "start":
-        return ""
-    if step.action != "swap":
+        return "(fixed columns)" if len(step.columns) else "(constant prediction)"
+    if step.dropped is None or step.action == "drop":
         return f"{step.action} {shown(step.name)}"
-    assert step.dropped is not None
-    return f"swap {shown(step.name)} in, {shown(names.get(step.dropped, f'group {step.dropped}'))} out"
+    return f"swap {shown(step.name)} in, {shown(group_names(steps)[step.dropped])} out"
 
 
 def left_behind(steps: Sequence[Step], shown: Callable[[str], str] = str) -> tuple[list[str], list[str]]:
@@ -149,8 +142,8 @@ def left_behind(steps: Sequence[Step], shown: Callable[[str], str] = str) -> tup
     return list(dropped.values()), list(tried.values())
 
 
-def step_line(step: Step, steps: Sequence[Step] = ()) -> str:
-    """A step in one line of text, which begins with the number of features that are selected then."""
-    what = step_in_words(step, group_names(steps)) or "start"
+def step_line(step: Step, steps: Sequence[Step]) -> str:
+    """One of several steps in a line, which begins with the number of features that are selected then."""
+    what = step_in_words(step, steps)
     error = f" ± {step.standard_error:.2g}" if step.standard_error == step.standard_error else ""
     return f"{step.n_selected:4d}  {what:<24} loss {step.loss:.6g}{error}  {step.seconds:.1f} s"

@@ -21,7 +21,7 @@ from ngp.cli.compare import METHODS
 from ngp.cli.compare import compare as compare_command
 
 Call = Callable[..., Any]
-COMMANDS = ["select", "compare", "report", "demo", "reproduce", "completion"]
+COMMANDS = ["select", "compare", "report", "demo", "reproduce"]
 
 
 def test_commands_are_listed_most_used_first(call: Call) -> None:
@@ -75,12 +75,6 @@ def test_help_imports_little(arguments: list[str]) -> None:
         "numpy",
         "rich",
     }
-
-
-def test_completion(call: Call) -> None:
-    script = call("completion", "zsh")
-    assert script.exit_code == 0
-    assert "_NGP_COMPLETE" in script.stdout
 
 
 @pytest.mark.parametrize(("words", "word"), [("ngp select --max", "--max-time"), ("ngp sel", "select")])
@@ -141,12 +135,3 @@ def test_demo(folder: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(demo, "run", refuse)
     failed = call("demo")
     assert (failed.exit_code, failed.stderr) == (1, "Error: demo-report can't be written: No space left on device.\n")
-
-
-def test_completion_that_a_shell_is_too_old_for(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Any) -> str:
-        raise RuntimeError("this bash is too old")
-
-    monkeypatch.setattr("click.shell_completion.BashComplete.source", refuse)
-    result = call("completion", "bash")
-    assert (result.exit_code, result.stderr) == (1, "Error: this bash is too old\n")

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ngp.cli.files import read_table
+from ngp.cli.files import Table, read_table
 from ngp.cli.messages import Refusal
-from ngp.cli.preparing import fill_gaps, prepare
+from ngp.cli.preparing import prepare
 
 Call = Callable[..., Any]
 
@@ -68,8 +68,9 @@ def test_held_out_rows_have_all_classes(folder: Path, call: Call) -> None:
 
 
 def test_nothing_to_fill_gaps_with() -> None:
+    frame = pd.DataFrame({"a": [1.0, *[np.nan] * 19], "y": np.arange(20.0) / 3})
     with pytest.raises(Refusal, match="Nothing is left to fill the gaps of 'a' with: use --drop a"):
-        fill_gaps(pd.DataFrame({"a": [np.nan, np.nan]}), pd.DataFrame({"a": [1.0]}))
+        prepare(Table("data.csv", frame), ["y"], missing="impute", hold_out=0.9, seed=1)
 
 
 def test_targets_keep_their_kind(folder: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 import report_cases as cases
 
 from ngp import NeuralGreedyPursuit
-from ngp._formatting import group_names, step_in_words
+from ngp._formatting import step_in_words
 from ngp.cli.select import select as select_command
 from ngp.greedy.checkpoint import Checkpoint
 from ngp.report.result import Result
@@ -89,7 +89,7 @@ def test_floating_says_what_it_dropped(decoy: NeuralGreedyPursuit, call: Call) -
     names = ", ".join(f"x{group}" for group in decoy.order_)
     assert f"Selected 4 of 12 features, most important first: {names}." in result.stdout
     assert f"\nDropped on the way: x4.\nTried and taken back: {decoy.path_[-1].name}." in result.stdout
-    words = [step_in_words(step, group_names(decoy.path_)) for step in decoy.path_[1:]]
+    words = [step_in_words(step, decoy.path_) for step in decoy.path_[1:]]
     assert words[5] == "drop x4"
     assert [line.split("  ")[:2] for line in result.stderr.splitlines()[2:]] == [
         [f"step {number}", word] for number, word in enumerate(words, 1)
@@ -150,12 +150,11 @@ def test_writes_what_was_asked_for(houses: pd.DataFrame, call: Call, folder: Pat
     assert again.stdout == result.stdout
 
 
-@pytest.mark.parametrize("suffix", [".tsv", ".parquet", ".feather", ".npz"])
+@pytest.mark.parametrize("suffix", [".tsv", ".parquet", ".feather"])
 def test_reduced_data_can_be_read_again(suffix: str, houses: pd.DataFrame, call: Call) -> None:
     options = ["--drop", "town", "--features", "1", "--reduced", f"few{suffix}", "-q"]
     assert call("select", "houses.csv", "-t", "price", *options).exit_code == 0
-    target = "y" if suffix == ".npz" else "price"
-    found = answer(call, "--features", "1", data=f"few{suffix}", target=target)
+    found = answer(call, "--features", "1", data=f"few{suffix}")
     assert found["features"]["names"] == ["size"]
     assert found["asked"]["n_samples"] == 80
 
@@ -167,35 +166,6 @@ def test_reduced_data_are_as_they_were(houses: pd.DataFrame, call: Call, folder:
     assert call("select", "gaps.csv", "-t", "price", *options).exit_code == 0
     few = pd.read_parquet(folder / "few.parquet")
     pd.testing.assert_frame_equal(few, houses[["size", "town", "price"]], check_dtype=False)
-
-
-@pytest.mark.parametrize(
-    ("selected", "targets"), [(["size", "garden", "rooms"], ["price"]), (["size"], ["price", "garden"])]
-)
-def test_reduced_arrays_hold_numbers(
-    selected: list[str], targets: list[str], houses: pd.DataFrame, call: Call, folder: Path
-) -> None:
-    houses["rooms"] = houses["rooms"].astype("Int64")
-    houses.loc[3, "rooms"] = None
-    houses.to_parquet("houses.parquet")
-    options = [*(f"--fixed={name}" for name in selected), *(f"--target={name}" for name in targets)]
-    options += [f"--features={len(selected)}", "--drop=town", "--missing=drop", "--reduced=few.npz"]
-    result = call("select", "houses.parquet", *options)
-    assert result.exit_code == 0, (result.output, result.exception)
-    arrays = np.load(folder / "few.npz")
-    assert arrays["feature_names"].tolist() == selected
-    for values, names in ((arrays["X"], selected), (arrays["y"], targets)):
-        assert values.dtype == np.float64
-        np.testing.assert_array_equal(values.reshape(80, -1), houses[names].astype(float))
-
-
-@pytest.mark.parametrize(("target", "kind"), [("garden", "b"), ("rooms", "i"), ("town", "U")])
-def test_reduced_arrays_keep_classes(target: str, kind: str, houses: pd.DataFrame, call: Call, folder: Path) -> None:
-    houses[["size", "noise", target]].to_csv("houses.csv", index=False)
-    assert call("select", "houses.csv", "-t", target, "--features", "1", "--reduced", "few.npz").exit_code == 0
-    y = np.load(folder / "few.npz")["y"]
-    assert y.dtype.kind == kind
-    assert y.tolist() == houses[target].tolist()
 
 
 @pytest.mark.parametrize(

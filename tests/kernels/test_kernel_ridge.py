@@ -9,10 +9,18 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from ngp.kernels import algebra as algebra_module
 from ngp.kernels import kernel_ridge
-from ngp.kernels.algebra import Algebra, NumpyAlgebra, TorchAlgebra, jitter
-from ngp.kernels.kernel_ridge import Candidates, KernelTask, kernel_matrix, score_chunk, train_kernel
+from ngp.kernels.kernel_ridge import (
+    Algebra,
+    Candidates,
+    KernelTask,
+    NumpyAlgebra,
+    TorchAlgebra,
+    jitter,
+    kernel_matrix,
+    score_chunk,
+    train_kernel,
+)
 
 KERNELS = ["rbf", "arc-cosine"]
 LIBRARIES = ["numpy", "torch"]
@@ -46,7 +54,7 @@ def positive_definite(size: int, n_matrices: int = 3, seed: int = 0) -> Any:
 
 
 def blocks_of(algebra: Algebra, matrices: Any) -> Callable[..., Any]:
-    return lambda rows, columns, out: algebra.array(matrices[:, rows, columns].copy())
+    return lambda rows, columns: algebra.array(matrices[:, rows, columns].copy())
 
 
 def inverse_root(algebra: Algebra, matrices: Any, diagonal: Any = 0.0) -> Any:
@@ -82,14 +90,6 @@ def test_inverse_roots(size: int, library: str) -> None:
     np.testing.assert_allclose(root @ root.mT @ whole, np.broadcast_to(np.eye(size), root.shape), atol=1e-10)
     np.testing.assert_array_equal(root, np.triu(root))
     assert (np.diagonal(root, axis1=1, axis2=2) > 0).all()
-
-
-def test_kept_arrays_leave_no_trace() -> None:
-    algebra = NumpyAlgebra("float64")
-    expected = {size: inverse_root(NumpyAlgebra("float64"), positive_definite(size)) for size in (40, 70)}
-    for size in (70, 40, 70, 70):
-        np.testing.assert_array_equal(inverse_root(algebra, positive_definite(size)), expected[size])
-        inverse_root(algebra, -positive_definite(size, seed=3))  # hopeless
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -168,7 +168,7 @@ def test_a_candidates_kernel_is_that_of_all_columns(selected: int, n_new: int, n
     algebra, ones = make_algebra(library), np.ones(9)
     settings: dict[str, Any] = {"kernel": name, "scale": 0.3, "ridge": 1.0}
     task = KernelTask.of(algebra, columns, ones[:, None], ones, np.array([0, 6, 9]), **settings)
-    values = algebra.numpy(Candidates(task, algebra.array(new), algebra).kernel(slice(1, 6), slice(2, 9)))
+    values = algebra.numpy(Candidates(task, algebra.array(new)).kernel(slice(1, 6), slice(2, 9)))
     assert values.shape == (2, 5, 7)
     for mine, extra in zip(values, new, strict=True):
         whole = np.concatenate([columns, extra])
@@ -192,7 +192,7 @@ def test_landmarks_at_all_rows_are_no_approximation(segments: list[int], library
 def test_one_factorisation_or_one_a_fold(library: str) -> None:
     algebra = make_algebra(library)
     task, columns = make_task(algebra, SEGMENTS["small folds"], np.arange(0, 60, 3))
-    candidates = Candidates(task, algebra.array(columns), algebra)
+    candidates = Candidates(task, algebra.array(columns))
     small = dict(_joined(algebra, kernel_ridge._small_folds(candidates)))
     large = dict(_joined(algebra, kernel_ridge._large_folds(candidates)))
     assert sorted(small) == sorted(large) == list(range(4, 60))
@@ -212,7 +212,7 @@ def test_pieces_change_nothing_but_rounding(kind: str, landmarks: Any, monkeypat
     expected = score_chunk(task, columns)
     for rows, block in [(1, 1), (7, 16), (1000, 1000)]:
         monkeypatch.setattr(kernel_ridge, "PIECE_ROWS", rows)
-        monkeypatch.setattr(algebra_module, "BLOCK_ROWS", block)
+        monkeypatch.setattr(kernel_ridge, "BLOCK_ROWS", block)
         np.testing.assert_allclose(score_chunk(task, columns), expected, atol=1e-9)
 
 

@@ -22,9 +22,18 @@ INTERPRETED = (
     "plain", "m=5, Q=3", "k=0", "folds uneven", "folds hold-out", "folds folds + training rows", "weights real",
     "weights integer, hold-out", "H=17", "draws", "no intercept", "rare columns", "m=0, Q=3",
 )  # fmt: skip
-MOST_CANDIDATES = 100 if DEVICE == "cuda" else 2  # each is interpreted by itself
+
+
+def smaller(case: Case) -> Case:
+    """Few candidates, each of which is interpreted by itself, draws, folds and units."""
+    n_units = 8 if case.n_units == 16 else case.n_units
+    folds = "2" if case.folds == "5" else case.folds
+    few = {"n_candidates": min(case.n_candidates, 2), "n_draws": min(case.n_draws, 2)}
+    return replace(case, n_units=n_units, folds=folds, **few)
+
+
 FITTING = {
-    name: replace(case, n_candidates=min(case.n_candidates, MOST_CANDIDATES))
+    name: case if DEVICE == "cuda" else smaller(case)
     for name, case in CASES.items()
     if fits(case.n_units, case.n_outputs, len(segment_bounds(case)) - 2)
 }
@@ -69,20 +78,19 @@ def test_the_selection_alone_comes_last(name: str) -> None:
     torch.testing.assert_close(both, plain.predictions(columns), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["plain", "folds hold-out", "folds folds + training rows", "weights real"])
+@pytest.mark.parametrize("name", ["folds hold-out", "folds folds + training rows", "weights real"])
 def test_pieces_of_the_samples_never_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stack, columns = fused(FITTING[name])
     whole = stack.predictions(columns)
-    monkeypatch.setattr(scoring_triton, "PIECE_ROWS", 11)
+    monkeypatch.setattr(scoring_triton, "PIECE_ROWS", 20)
     scoring_triton._layout.cache_clear()
     cut = fused(FITTING[name])[0].predictions(columns)
     scoring_triton._layout.cache_clear()
     torch.testing.assert_close(cut, whole, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["plain", "m=5, Q=3"])
-def test_chunks_never_matter(name: str) -> None:
-    stack, columns = fused(FITTING[name])
+def test_chunks_never_matter() -> None:
+    stack, columns = fused(FITTING["m=5, Q=3"])
     whole = stack.predictions(columns)
     for i in range(len(columns)):
         torch.testing.assert_close(stack.predictions(columns[i : i + 1]), whole[i : i + 1], rtol=0, atol=0)

@@ -17,7 +17,7 @@ from torch import nn
 from ngp import NeuralGreedyPursuit
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.kernels.algebra import NumpyAlgebra, TorchAlgebra
+from ngp.kernels.kernel_ridge import NumpyAlgebra, TorchAlgebra
 from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.kernel import Kernel

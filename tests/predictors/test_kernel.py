@@ -30,7 +30,7 @@ from sklearn.model_selection import KFold, TimeSeriesSplit
 from ngp import NeuralGreedyPursuit
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
-from ngp.kernels.algebra import NumpyAlgebra, TorchAlgebra, jitter
+from ngp.kernels.kernel_ridge import NumpyAlgebra, TorchAlgebra, jitter
 from ngp.predictors import SSFN, ColumnSets, kernel
 from ngp.predictors.kernel import Kernel, KernelScorer
 

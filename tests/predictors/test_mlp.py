@@ -18,7 +18,7 @@ from torch.nn import functional
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.layers import draw_biases, draw_weights
-from ngp.kernels.perceptron import is_compiled
+from ngp.kernels.scoring import _kernels
 from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.networks import FINAL_STREAM, MLP, STEP_STREAM, MLPScorer
@@ -185,10 +185,10 @@ def check_against_twin(
     Where gradients of a batch cancel, which those of classes do, Adam turns rounding errors into steps.
     """
     twins = [losses_by_hand(bind(problem, **settings), selected, candidates[i]) for i in range(len(candidates))]
-    for compiled in [True, False] if is_compiled() else [False]:
+    for kernels in {_kernels, None}:
         for dtype, bound in [("float64", 1e-9), ("float32", 1e-4 if problem.loss == "squared_error" else 0.02)]:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(networks, "is_compiled", lambda compiled=compiled: compiled)
+                patch.setattr(networks, "_kernels", kernels)
                 losses = bind(problem, dtype, **settings).add_losses(selected, candidates)
             for i, (expected, parts) in enumerate(twins):
                 assert losses.means[i] == pytest.approx(expected, rel=bound)
@@ -250,8 +250,8 @@ def test_wide_layers_learn_more_slowly(settings: dict[str, Any]) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Train by the compiled kernel, or as if it weren't there."""
     if request.param == "torch":
-        monkeypatch.setattr(networks, "is_compiled", lambda: False)
-    elif not is_compiled():
+        monkeypatch.setattr(networks, "_kernels", None)
+    elif _kernels is None:
         pytest.skip("the compiled module isn't built")
     return str(request.param)
 

@@ -87,9 +87,8 @@ def test_chunks_and_threads_change_no_bit(dtype: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ssfn, "BLOCK_ROWS", 13)
     problem = make_case("outputs")
     expected = parts(bind(problem, dtype))
-    for n_jobs, n_bytes, per_job in [(2, 2**27, 4), (1, 10**5, 1), (2, 10**5, 9)]:
+    for n_jobs, n_bytes in [(2, 2**27), (1, 10**5), (2, 10**5)]:
         monkeypatch.setattr(ssfn, "CHUNK_BYTES", n_bytes)
-        monkeypatch.setattr(ssfn, "LONG_CHUNKS_PER_JOB", per_job)
         np.testing.assert_array_equal(parts(bind(problem, dtype, n_jobs)), expected)
 
 
@@ -131,8 +130,8 @@ def memory(key):
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(key))
 
 rng = np.random.default_rng(0)
-X = rng.standard_normal((300_000, 4), dtype=np.float32)
-y = np.tanh(X[:, 0]) + 0.1 * rng.standard_normal(300_000)
+X = rng.standard_normal((150_000, 4), dtype=np.float32)
+y = np.tanh(X[:, 0]) + 0.1 * rng.standard_normal(150_000)
 warm = NeuralGreedyPursuit(SSFN(refit_units=10), n_features_to_select=1, n_jobs=2, random_state=0)
 warm.fit(X[:100], y[:100])
 before = memory("VmRSS")
@@ -148,5 +147,5 @@ def test_memory_does_not_grow_with_the_rows() -> None:
     done = subprocess.run([sys.executable, "-c", MEASURE], stdout=subprocess.PIPE, text=True, check=True)
     result = json.loads(done.stdout)
     assert result["order"] == [0]
-    # The pre-activations of eight draws alone would take more than 1000 MB.
-    assert result["beside"] < 400
+    # The pre-activations of eight draws alone would take more than 500 MB.
+    assert result["beside"] < 300

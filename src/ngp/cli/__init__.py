@@ -1,31 +1,19 @@
-"""The command line.
-
-A command's module is imported when it is needed, and modules of commands import little: ``ngp --help`` is quick.
-"""
+"""The command line. Modules of commands import little, so that ``ngp --help`` is quick."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from ngp import __version__
+from ngp.cli import compare, demo, report, reproduce, select
 from ngp.cli.messages import Refusal
 
 __all__ = ["cli"]
 
-COMMANDS = {
-    "select": "Choose the columns that predict another one.",
-    "compare": "Compare methods of selection on your data.",
-    "report": "Make a report of a result.",
-    "demo": "Try it on data that come along.",
-    "reproduce": "Reproduce tables and figures of the paper.",
-    "completion": "Print what your shell needs to complete ngp.",
-}
 EPILOG = """\b
 A first try, on a table that has a column named price:
   ngp select houses.csv --target price --report houses.html
@@ -36,28 +24,11 @@ Exit status: 0 done, 1 something failed while running, 2 wrong usage or bad inpu
 
 
 class Group(click.Group):
-    """Imports commands lazily, reports a mistake in one sentence, and exits with 130 after Ctrl-C."""
+    """Reports a mistake in one sentence, and exits with 130 after Ctrl-C."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands, most used first."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(f"ngp.cli.{cmd_name}"), cmd_name)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command."""
-        found = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
+        return list(self.commands)
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
         """Read what stands before the command."""
@@ -93,4 +64,5 @@ def cli() -> None:
     """Neural Greedy Pursuit: choose the few inputs that matter for a non-linear prediction."""
 
 
-cli.commands = dict.fromkeys(COMMANDS, cli)  # their names alone, which click suggests for a misspelt one
+for command in (select.select, compare.compare, report.report, demo.demo, reproduce.reproduce):
+    cli.add_command(command)

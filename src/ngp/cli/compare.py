@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp.cli.files import check_outputs, read_table, require, save
+from ngp.cli.files import check_outputs, read_table, require, writing
 from ngp.cli.messages import Refusal, in_words, note
 from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, names, with_options
 from ngp.cli.preparing import prepare
-from ngp.io import markdown_table
+from ngp.io import markdown_table, write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -55,7 +55,7 @@ OPTIONS = (
 # fmt: on
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Compare methods of selection on your data.", epilog=EPILOG)
 @with_options(*OPTIONS)
 def compare(
     data: str,
@@ -95,7 +95,8 @@ def compare(
     text = _markdown(table)
     click.echo(text)
     for path in out:
-        save(path, _content(path, table, text))
+        with writing(path):
+            write_whole(path, _content(path, table, text))
         note(f"Written: {path}", quiet)
 
 

@@ -12,7 +12,8 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
@@ -28,14 +29,11 @@ if TYPE_CHECKING:
     import numpy as np
     from pandas import DataFrame
 
-    from ngp._types import AnyArray
-
 __all__ = [
-    "REDUCED", "Table", "check_outputs", "check_reduced", "read_table", "require", "require_for_report", "save",
-    "write_html", "write_reduced",
+    "REDUCED", "Table", "check_outputs", "read_table", "require", "require_for_report", "write_reduced", "writing",
 ]  # fmt: skip
 
-REDUCED = (".csv", ".tsv", ".parquet", ".feather", ".npz")
+REDUCED = (".csv", ".tsv", ".parquet", ".feather")
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,7 @@ def read_table(path: str) -> Table:
         content = file.read_bytes()
     except OSError as error:
         raise Refusal(f"{path} can't be read: {error.strerror}.") from error
-    if not content:
-        raise Refusal(f"{path} is empty: give a table with a line of names.")
-    return _checked(path, read(path, content), numbered=read in (_read_npz, _read_npy))
+    return _checked(path, read(path, content), numbered=read is _read_arrays)
 
 
 def _checked(source: str, frame: DataFrame, numbered: bool = False) -> Table:
@@ -111,8 +107,6 @@ def _read_text(source: str, content: bytes) -> DataFrame:
     """CSV with commas, semicolons or tabs, whichever its first line has."""
     import pandas as pd
 
-    if b"\0" in content[:65536]:
-        raise Refusal(f"{source} is no text, but holds zero bytes: give a CSV file in UTF-8.")
     header, separator = _header(source, content)
     _refuse_repeated(source, [name for name in header if name.strip()])
     if any(_is_number(name) and not name.strip().isdecimal() for name in header):
@@ -128,8 +122,6 @@ def _read_text(source: str, content: bytes) -> DataFrame:
             raise Refusal(
                 f"{source} has more values in a line than names in the first line: name each column."
             ) from None
-        except UnicodeDecodeError as error:
-            raise _not_utf8(source, error) from error
         except ValueError as error:  # pandas' own errors are such
             raise Refusal(f"{source} is no CSV table: {_briefly(error)}.") from error
     if frame.columns[-1].startswith("Unnamed: ") and frame.iloc[:, -1].isna().all():
@@ -140,28 +132,24 @@ def _read_text(source: str, content: bytes) -> DataFrame:
 def _header(source: str, content: bytes) -> tuple[list[str], str]:
     """The names in the first line, and their separator."""
     try:
-        start = content[:1_000_000].decode("utf-8-sig", errors="strict" if len(content) <= 1_000_000 else "ignore")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _not_utf8(source, error) from error
-    start = start.lstrip("\r\n")
-    first = start.splitlines()[0] if start.strip() else ""
-    if not first:
+        byte = error.object[error.start]
+        raise Refusal(
+            f"{source} isn't text in UTF-8 (byte 0x{byte:02x} at position {error.start:,}): convert it, for instance "
+            "with iconv -f latin1 -t utf-8."
+        ) from error
+    if "\0" in text:
+        raise Refusal(f"{source} is no text, but holds zero bytes: give a CSV file in UTF-8.")
+    start = text[:1_000_000].lstrip("\r\n")
+    if not start.strip():
         raise Refusal(f"{source} is empty: give a table with a line of names.")
     unquoted = re.sub(r'(?<![^,;\t])"(?:[^"]|"")*"', "name", start)  # in quotes nothing separates
     separator = max(",;\t", key=unquoted.splitlines()[0].count)
     try:
-        header = next(csv.reader(io.StringIO(start, newline=""), delimiter=separator))
+        return next(csv.reader(io.StringIO(start, newline=""), delimiter=separator)), separator
     except csv.Error as error:
         raise Refusal(f"{source} is no CSV table: {_briefly(error)}.") from error
-    return header, separator
-
-
-def _not_utf8(source: str, error: UnicodeDecodeError) -> Refusal:
-    byte = error.object[error.start] if error.start < len(error.object) else 0
-    return Refusal(
-        f"{source} isn't text in UTF-8 (byte 0x{byte:02x} at position {error.start:,}): convert it, for instance with "
-        "iconv -f latin1 -t utf-8."
-    )
 
 
 def _is_number(text: str) -> bool:
@@ -172,56 +160,36 @@ def _is_number(text: str) -> bool:
     return text.strip().lower() not in ("nan", "inf", "infinity")  # words, too
 
 
-def _read_arrow(kind: str) -> Callable[[str, bytes], DataFrame]:
-    def read(source: str, content: bytes) -> DataFrame:
-        require("pyarrow", f"Reading {kind}", "parquet")
-        import pandas as pd
+def _read_arrow(source: str, content: bytes) -> DataFrame:
+    """A Parquet or Feather table; a named index counts as a column."""
+    kind = "Parquet" if source.lower().endswith(".parquet") else "Feather"
+    require("pyarrow", f"Reading {kind}", "parquet")
+    import pandas as pd
 
-        try:
-            frame = (pd.read_parquet if kind == "Parquet" else pd.read_feather)(io.BytesIO(content))
-        except (ValueError, OSError, TypeError, KeyError, NotImplementedError, MemoryError) as error:
-            raise Refusal(f"{source} is no {kind} table that can be read: {_briefly(error)}.") from error
-        unnamed = all(name is None for name in frame.index.names)  # labels, which may repeat, as after pd.concat
-        return frame.reset_index(drop=unnamed, allow_duplicates=True)
-
-    return read
-
-
-_read_parquet, _read_feather = _read_arrow("Parquet"), _read_arrow("Feather")
+    try:
+        frame = (pd.read_parquet if kind == "Parquet" else pd.read_feather)(io.BytesIO(content))
+    except (ValueError, OSError, TypeError, KeyError, NotImplementedError, MemoryError) as error:
+        raise Refusal(f"{source} is no {kind} table that can be read: {_briefly(error)}.") from error
+    unnamed = all(name is None for name in frame.index.names)  # labels, which may repeat, as after pd.concat
+    return frame.reset_index(drop=unnamed, allow_duplicates=True)
 
 
-def _load(source: str, content: bytes) -> Any:
+def _read_arrays(source: str, content: bytes) -> DataFrame:
+    """The array X, names of its columns in feature_names, and the target in y; or one array with all columns."""
     import numpy as np
+    import pandas as pd
 
     try:
         found = np.load(io.BytesIO(content), allow_pickle=False)
-        return found if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
+        arrays = {"X": found} if isinstance(found, np.ndarray) else {name: found[name] for name in found.files}
     except (ValueError, OSError, EOFError, BadZipFile, KeyError, NotImplementedError) as error:
         reason = "it holds Python objects" if "pickle" in str(error).lower() else _briefly(error)
         raise Refusal(f"{source} is no file of numpy arrays that can be read: {reason}.") from error
-
-
-def _read_npy(source: str, content: bytes) -> DataFrame:
-    """One array: rows and columns, the target among them."""
-    array = _load(source, content)
-    if isinstance(array, dict):
-        raise Refusal(f"{source} holds several arrays: give it the suffix .npz.")
-    return _block(source, array, _numbered_names("x", array))
-
-
-def _read_npz(source: str, content: bytes) -> DataFrame:
-    """The array X, names of its columns in feature_names, and the target in y; or one array, as in .npy."""
-    import pandas as pd
-
-    arrays = _load(source, content)
-    if not isinstance(arrays, dict):
-        raise Refusal(f"{source} holds a single array: give it the suffix .npy.")
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     main = "X" if "X" in arrays else tables[0] if len(tables) == 1 else None
     if main is None:
         raise Refusal(f"{source} has no array X, but {listed([repr(name) for name in arrays]) or 'none'}: name it X.")
-    X = arrays[main]
-    names = arrays.get("feature_names")
+    X, names = arrays[main], arrays.get("feature_names")
     if names is not None and (names.ndim != 1 or X.ndim != 2 or len(names) != X.shape[1]):
         raise Refusal(f"{source} has feature_names that don't fit {main}: give one name per column.")
     frame = _block(source, X, _numbered_names("x", X) if names is None else [str(name) for name in names])
@@ -258,10 +226,10 @@ def _briefly(error: BaseException) -> str:
 READERS: dict[str, Callable[[str, bytes], DataFrame]] = {
     ".csv": _read_text,
     ".tsv": _read_text,
-    ".parquet": _read_parquet,
-    ".feather": _read_feather,
-    ".npz": _read_npz,
-    ".npy": _read_npy,
+    ".parquet": _read_arrow,
+    ".feather": _read_arrow,
+    ".npz": _read_arrays,
+    ".npy": _read_arrays,
 }
 
 
@@ -292,38 +260,16 @@ def require_for_report(what: str) -> None:
         require(package, what, "report")
 
 
-def save(path: Path, content: bytes) -> None:
-    """Write a file whole, or say in one sentence why not."""
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say in one sentence why a file can't be written."""
     try:
-        write_whole(path, content)
+        yield
     except OSError as error:
         raise Failure(f"{path} can't be written: {error.strerror or error}.") from error
 
 
-def write_html(result: Any, path: Path) -> Path:
-    """Write a report, or say in one sentence why not."""
-    from ngp.report import write_report
-
-    try:
-        write_report(result, path)
-    except ImportError as error:
-        raise Refusal(str(error)) from error
-    except OSError as error:
-        raise Failure(f"{path} can't be written: {error.strerror or error}.") from error
-    return path
-
-
-def check_reduced(path: Path | None, X: DataFrame) -> None:
-    """Refuse, before any work, what the format of the reduced data can't hold."""
-    suffix = "" if path is None else path.suffix.lower()
-    if suffix in (".parquet", ".feather"):
-        require("pyarrow", f"--reduced {path}", "parquet")
-    text = [str(name) for name, dtype in X.dtypes.items() if str(dtype) == "category"]
-    if suffix == ".npz" and text:
-        raise Refusal(f"--reduced {path} can hold numbers only, and {quoted(text)} is text: write .csv or .parquet.")
-
-
-def write_reduced(path: Path, frame: DataFrame, targets: list[str]) -> None:
+def write_reduced(path: Path, frame: DataFrame) -> None:
     """Write selected columns and targets, in the format that the suffix says."""
     content, frame = io.BytesIO(), frame.reset_index(drop=True)
     suffix = path.suffix.lower()
@@ -331,22 +277,7 @@ def write_reduced(path: Path, frame: DataFrame, targets: list[str]) -> None:
         frame.to_parquet(content)
     elif suffix == ".feather":
         frame.to_feather(content)
-    elif suffix == ".npz":
-        import numpy as np
-
-        X, y = frame.drop(columns=targets), frame[targets]
-        names, target = np.array(X.columns, dtype=str), _array(y)
-        target = target[:, 0] if len(targets) == 1 else target
-        np.savez_compressed(content, allow_pickle=False, X=_array(X), feature_names=names, y=target)
     else:
-        content.write(frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ",").encode())
-    save(path, content.getvalue())
-
-
-def _array(frame: DataFrame) -> AnyArray:
-    """The columns in one type: text, or numbers, among which true is 1 and a gap NaN."""
-    values: AnyArray = frame.to_numpy()
-    if values.dtype.kind == "O":
-        is_text = any(isinstance(value, str) for value in values.flat)
-        values = values.astype(str) if is_text else frame.to_numpy(dtype="float64", na_value=float("nan"))
-    return values
+        frame.to_csv(content, index=False, sep="\t" if suffix == ".tsv" else ",")
+    with writing(path):
+        write_whole(path, content.getvalue())

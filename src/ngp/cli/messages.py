@@ -10,30 +10,11 @@ from contextlib import contextmanager
 
 import click
 
-from ngp._formatting import listed
+from ngp._formatting import listed, visible
 
-__all__ = [
-    "Failure",
-    "Refusal",
-    "drop_options",
-    "in_words",
-    "note",
-    "printable",
-    "quoted",
-    "warnings_as_notes",
-]
-
+__all__ = ["Failure", "Refusal", "drop_options", "in_words", "note", "quoted", "warnings_as_notes"]
 
 LONGEST_NAME = 60
-OPTIONS = {
-    "n_features_to_select": "features",
-    "k": "features",
-    "methods": "methods",
-    "cv": "cv",
-    "device": "device",
-    "predictor": "predictor",
-    "task": "task",
-}
 
 
 class Refusal(click.ClickException):
@@ -54,11 +35,6 @@ def note(text: str, quiet: bool = False) -> None:
         click.echo(" ".join(text.split()), err=True)
 
 
-def printable(name: str) -> str:
-    """The name with escapes for characters that would break a line or move the cursor."""
-    return name if name.isprintable() else repr(name)[1:-1]
-
-
 def quoted(names: Sequence[str], most: int = 5) -> str:
     """Names in quotes; of many, only the first few."""
     return listed([repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…") for name in names], most)
@@ -66,16 +42,14 @@ def quoted(names: Sequence[str], most: int = 5) -> str:
 
 def drop_options(names: Sequence[str]) -> str:
     """The options that leave columns out, as typed in a shell; of many, only the first few."""
-    options = " ".join(f"--drop {shlex.quote(printable(name))}" for name in names[:5])
+    options = " ".join(f"--drop {shlex.quote(visible(name))}" for name in names[:5])
     return options if len(names) <= 5 else f"{options} and so on"
 
 
 def in_words(error: BaseException) -> str:
     """The message of an error in one line, with options in place of parameters."""
-    text = " ".join(str(error).split())
-    for parameter, option in OPTIONS.items():
-        text = re.sub(rf"\b{parameter}=", f"--{option} ", text)
-    return text
+    text = re.sub(r"\b(n_features_to_select|k)=", "--features ", " ".join(str(error).split()))
+    return re.sub(r"\b(methods|cv|device|predictor|task)=", r"--\1 ", text)
 
 
 @contextmanager

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import click
 
 __all__ = [
-    "CHOSEN_COLUMNS", "DATA", "WORK", "duration", "file", "names", "number", "screening", "share", "with_options",
+    "CHOSEN_COLUMNS", "DATA", "WORK", "duration", "file", "names", "screening", "share", "with_options",
 ]  # fmt: skip
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -32,12 +31,12 @@ def validation(text: str) -> int | float | str:
         return text
     if re.fullmatch("[0-9]{1,9}", text) and int(text) >= 2:
         return int(text)
-    part = _finite(text)
-    if not 0 < part < 1:
+    try:
+        return share(text)
+    except click.BadParameter:
         raise click.BadParameter(
             f"{text!r} is no way of validation: give a number of folds from 2 on, a share such as 0.2, or loo."
-        )
-    return part
+        ) from None
 
 
 def screening(text: str) -> int | str:
@@ -51,18 +50,13 @@ def screening(text: str) -> int | str:
 
 def share(text: str) -> float:
     """A number between 0 and 1."""
-    part = _finite(text)
+    try:
+        part = float(text)
+    except ValueError:
+        part = 0.0
     if not 0 < part < 1:
         raise click.BadParameter(f"{text!r} is no share: give a number between 0 and 1, such as 0.2.")
     return part
-
-
-def number(text: str) -> float:
-    """A finite number, zero or more."""
-    value = _finite(text)
-    if value < 0:
-        raise click.BadParameter(f"{text!r} is no number from zero on: give one such as 0.05.")
-    return value
 
 
 def file(text: str) -> Path:
@@ -87,15 +81,6 @@ def names(text: str) -> list[str]:
     if not all(found) or len(set(found)) < len(found):
         raise click.BadParameter(f"{text!r} has an empty name or one twice: write each once, as in ngp,lasso-cv.")
     return found
-
-
-def _finite(text: str) -> float:
-    """A number; -1 if the text is not a finite one."""
-    try:
-        value = float(text)
-    except ValueError:
-        return -1.0
-    return value if isfinite(value) else -1.0
 
 
 # fmt: off

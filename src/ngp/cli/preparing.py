@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ngp._formatting import counted, listed
+from ngp._formatting import counted, listed, visible
 from ngp.cli.files import Table
-from ngp.cli.messages import Refusal, drop_options, printable, quoted
+from ngp.cli.messages import Refusal, drop_options, quoted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,6 @@ __all__ = ["Samples", "chosen_columns", "prepare", "read_groups"]
 
 MOST_CLASSES = 1000  # every class is a column of the targets
 MOST_LEVELS = 100  # of a text column
-LARGEST = 1e100  # squares of larger numbers come near the end of double precision
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,9 @@ def prepare(
     candidates = frame.columns.drop(targets)
     if not len(candidates):
         raise Refusal(f"{table.source} has no column left to select from: give more columns, or fewer with --drop.")
-    frame = _typed(table.source, frame[candidates]).join(frame[targets])
+    typed = _plain(table.source, frame[candidates])
+    _refuse_many_levels(table.source, typed)
+    frame = typed.join(frame[targets])
     frame, left_out = _without_gaps(table.source, frame, targets, missing)
     X, y = frame[candidates], _target_values(table.source, frame[targets])
     _refuse_huge(table.source, X)
@@ -67,16 +68,19 @@ def prepare(
     unnamed = [name for name in counts if name.startswith("Unnamed: ")]
     index = unnamed if len(unnamed) < X.shape[1] else []  # else nothing would be left
     X, counts = X.drop(columns=index), [name for name in counts if name not in index]
-    held_out, filled = None, ""
+    gappy, held_out = X.columns[X.isna().any()], None
     if hold_out is not None:
         train, test = _split(y, task, hold_out, seed)
-        X, X_out, y, y_out = X.iloc[train], X.iloc[test], y[train], y[test]
+        X, held_out, y = X.iloc[train], (X.iloc[test], y[test]), y[train]
         _check_targets(targets, y, task)
-        X, X_out, filled = fill_gaps(X, X_out)
-        held_out = X_out, y_out
-    else:
-        X, _, filled = fill_gaps(X, None)
-    notes = [left_out, filled]
+    notes = [left_out]
+    if len(gappy):
+        fillers = _fillers(X[gappy])
+        X = X.fillna(fillers)
+        held_out = held_out and (held_out[0].fillna(fillers), held_out[1])
+        texts = {name: repr(value) if isinstance(value, str) else f"{value:.4g}" for name, value in fillers.items()}
+        shown = listed([f"{visible(name)} with {text}" for name, text in texts.items()])
+        notes.append(f"Filled missing values in {counted(len(gappy), 'column')}: {shown}.")
     if index:
         notes.append("Left out the column without a name, which only counts the rows.")
     if counts:
@@ -104,7 +108,7 @@ def _target_values(source: str, frame: DataFrame) -> AnyArray:
     """Text as text, numbers as numbers; several targets side by side."""
     import numpy as np
 
-    frame = _plain(source, frame, lambda names: f" in the target {quoted(names)}")
+    frame = _plain(source, frame)
     text = _categories(frame)
     if text and frame.shape[1] > 1:
         raise Refusal(f"Target {quoted(text)} is text: of several targets each must hold numbers.")
@@ -185,7 +189,7 @@ def _summary(X: DataFrame, held_out: tuple[DataFrame, AnyArray] | None, targets:
     rows = counted(len(X), "row")
     if held_out is not None:
         rows += f" to learn from and {len(held_out[0]):,} held out"
-    names = [printable(name) for name in _categories(X)]
+    names = [visible(name) for name in _categories(X)]
     text = f" ({len(names)} of text, one-hot as groups: {listed(names)})" if names else ""
     return f"{rows}, {counted(X.shape[1], 'column')}{text} to select from; target {quoted(targets)}"
 
@@ -193,7 +197,7 @@ def _summary(X: DataFrame, held_out: tuple[DataFrame, AnyArray] | None, targets:
 def read_groups(path: Path, table: Table, candidates: Collection[str]) -> dict[str, list[str]]:
     """Groups of columns from a JSON file; columns in none of them stay groups of their own."""
     try:
-        groups = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition)
+        groups = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Refusal(f"--groups {path} can't be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
@@ -213,40 +217,26 @@ def read_groups(path: Path, table: Table, candidates: Collection[str]) -> dict[s
     return found | {name: [name] for name in candidates if name not in grouped}
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        raise ValueError(f"it has the name {next(name for name in names if names.count(name) > 1)!r} twice")
-    return dict(pairs)
-
-
-def _typed(source: str, frame: DataFrame) -> DataFrame:
-    """Give every candidate column a plain type: numbers, booleans or a category."""
-    frame = _plain(source, frame, lambda names: f", or leave out what can't be: {drop_options(names)}")
-    _refuse_many_levels(source, frame, _categories(frame))
-    return frame
-
-
-def _plain(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> DataFrame:
+def _plain(source: str, frame: DataFrame) -> DataFrame:
     """Numbers as numpy numbers, text as categories; refuse anything else."""
     import numpy as np
 
-    odd: dict[str, str] = {}
+    odd: list[str] = []
     frame = frame.copy(deep=False)
     for name, dtype in frame.dtypes.items():
         if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize != 2:
             continue
         column = _plain_column(frame[name])
         if column is None:
-            odd[str(name)] = str(dtype)
+            odd.append(f"{name!r} ({dtype})")
         else:
             frame[name] = column
     if odd:
-        kinds = listed([f"{name!r} ({kind})" for name, kind in odd.items()])
         raise Refusal(
-            f"{source} has columns that are neither numbers nor text, {kinds}: convert them{way_out(list(odd))}."
+            f"{source} has columns that are neither numbers nor text, {listed(odd)}: convert them, or leave them out "
+            "with --drop."
         )
-    _refuse_numbers_as_text(source, frame, way_out)
+    _refuse_numbers_as_text(source, frame)
     return frame
 
 
@@ -275,7 +265,7 @@ def _plain_column(column: Series) -> Series | None:
         return None
 
 
-def _refuse_numbers_as_text(source: str, frame: DataFrame, way_out: Callable[[Sequence[str]], str]) -> None:
+def _refuse_numbers_as_text(source: str, frame: DataFrame) -> None:
     """Refuse numbers that were read as text because of a word or decimal commas among them."""
     import pandas as pd
 
@@ -288,20 +278,19 @@ def _refuse_numbers_as_text(source: str, frame: DataFrame, way_out: Callable[[Se
         what = "numbers beside text" if not close.all() else "numbers that are written with commas"
         example = quoted([texts[~right].iloc[0]])
         raise Refusal(
-            f"Column {quoted([name])} of {source} holds {what}, such as {example}: write numbers or text "
-            f"alone{way_out([name])}."
+            f"Column {quoted([name])} of {source} holds {what}, such as {example}: write numbers or text alone, or "
+            "leave it out with --drop."
         )
 
 
-def _refuse_many_levels(source: str, frame: DataFrame, categories: Sequence[str]) -> None:
-    levels = {name: len(frame[name].cat.categories) for name in categories}
-    present = {name: int(frame[name].notna().sum()) for name in categories}
-    many = [name for name in categories if levels[name] > min(MOST_LEVELS, max(present[name] / 2, 2))]
+def _refuse_many_levels(source: str, frame: DataFrame) -> None:
+    sizes = {name: (len(frame[name].cat.categories), int(frame[name].notna().sum())) for name in _categories(frame)}
+    many = {name: size for name, size in sizes.items() if size[0] > min(MOST_LEVELS, max(size[1] / 2, 2))}
     if many:
-        counts = listed([f"{name!r} ({levels[name]:,} in {counted(present[name], 'row')})" for name in many])
+        counts = listed([f"{name!r} ({levels:,} in {counted(rows, 'row')})" for name, (levels, rows) in many.items()])
         raise Refusal(
             f"{source} has text columns with too many different values to be categories, {counts}: leave them out "
-            f"with {drop_options(many)}."
+            f"with {drop_options(list(many))}."
         )
 
 
@@ -334,44 +323,26 @@ def _without_gaps(source: str, frame: DataFrame, targets: Sequence[str], missing
     return kept, f"Left out {int(bad.sum()):,} of {counted(len(frame), 'row')}, {what}." if bad.any() else ""
 
 
-def fill_gaps(frame: DataFrame, held_out: DataFrame | None) -> tuple[DataFrame, DataFrame | None, str]:
-    """Fill gaps with the median of a column, or with its most frequent category."""
-    parts = [frame] if held_out is None else [frame, held_out]
-    gaps = sum(part.isna().sum() for part in parts)
-    found = [str(name) for name in frame.columns[gaps > 0]]
-    if not found:
-        return frame, held_out, ""
-    empty = [name for name in found if frame[name].isna().all()]
+def _fillers(frame: DataFrame) -> dict[str, Any]:
+    """What fills the gaps of each column: its median, or its most frequent category."""
+    empty = [str(name) for name in frame.columns[frame.isna().all()]]
     if empty:
         raise Refusal(f"Nothing is left to fill the gaps of {quoted(empty)} with: use {drop_options(empty)}.")
-    fillers: dict[str, Any] = {name: _filler(frame[name]) for name in found}
-    filled = [part.fillna(fillers) for part in parts]
-    shown = listed([f"{printable(name)} with {_shown(filler)}" for name, filler in fillers.items()])
-    said = f"Filled missing values in {counted(len(found), 'column')}: {shown}."
-    return filled[0], filled[1] if held_out is not None else None, said
-
-
-def _filler(column: Series) -> Any:
-    return column.mode().iloc[0] if column.dtype == "category" else column.median()
-
-
-def _shown(filler: Any) -> str:
-    return quoted([filler]) if isinstance(filler, str) else f"{filler:.4g}"
+    categories = _categories(frame)
+    return {name: frame[name].mode().iloc[0] if name in categories else frame[name].median() for name in frame.columns}
 
 
 def _refuse_huge(source: str, frame: DataFrame) -> None:
-    """Refuse infinite numbers, and those with infinite squares."""
+    """Refuse infinite numbers, and those whose squares come near the end of double precision."""
     import numpy as np
 
     numbers = frame.select_dtypes("number")
     peaks = np.fmax.reduce(np.abs(numbers.to_numpy(dtype=np.float64)), axis=0, initial=0)
-    for bad, what in ((np.isinf(peaks), "infinite numbers"), (peaks > LARGEST, f"numbers beyond {LARGEST:g}")):
-        names = [str(name) for name in numbers.columns[bad]]
-        if names:
-            raise Refusal(
-                f"{source} has {what} in {quoted(names)}: correct or rescale them, or leave them out with "
-                f"{drop_options(names)}."
-            )
+    if names := [str(name) for name in numbers.columns[peaks > 1e100]]:
+        raise Refusal(
+            f"{source} has infinite numbers, or some beyond 1e+100, in {quoted(names)}: correct or rescale them, or "
+            "leave them out with --drop."
+        )
 
 
 def _row_numbers(frame: DataFrame) -> list[str]:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp._formatting import duration, group_names, p_value, step_in_words, with_error
-from ngp.cli.messages import printable
+from ngp._formatting import duration, p_value, step_in_words, visible, with_error
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -87,9 +86,9 @@ class Progress:
         """Number of a step, action, loss ± its error, gain, p-value, remaining time."""
         step, number = self._steps[place], str(len(self._made) + place)
         loss = with_error(step.loss, step.standard_error)
+        what = step_in_words(step, [*self._made, *self._steps], _short)
         if step.action == "start":
-            return [number, "(fixed columns)" if len(step.columns) else "(constant prediction)", loss, "", "", ""]
-        what = step_in_words(step, group_names([*self._made, *self._steps]), _short)
+            return [number, what, loss, "", "", ""]
         gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
         left = self._seconds_left()
         shown_p = p_value(step.p_value)
@@ -126,5 +125,5 @@ class Progress:
 
 def _short(name: str) -> str:
     """A name that is safe to print and fits a line."""
-    name = printable(name)
+    name = visible(name)
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ngp.cli.files import check_outputs, require_for_report, write_html
+from ngp.cli.files import check_outputs, require_for_report, writing
 from ngp.cli.messages import Refusal, in_words
 from ngp.cli.options import file
 
@@ -14,6 +14,7 @@ __all__ = ["report"]
 
 
 @click.command(
+    short_help="Make a report of a result.",
     epilog="\b\nExample:\n  ngp select houses.csv --target price --out houses.json\n  ngp report houses.json",
 )
 @click.argument("result", type=file)
@@ -26,10 +27,13 @@ def report(result: Path, out: Path | None) -> None:
     out = out or result.with_suffix(".html")
     check_outputs(str(result), {"--out": (out, (".html", ".htm"))})
     require_for_report("ngp report")
+    from ngp.report import write_report
     from ngp.report.result import Result
 
     try:
         found = Result.read(result)
     except ValueError as error:
         raise Refusal(in_words(error)) from error
-    click.echo(f"Report: {write_html(found, out)}")
+    with writing(out):
+        write_report(found, out)
+    click.echo(f"Report: {out}")

@@ -39,7 +39,10 @@ OPTIONS = (
 # fmt: on
 
 
-@click.command(epilog="\b\nExample, a minute or two:\n  ngp reproduce table1 --fast")
+@click.command(
+    short_help="Reproduce tables and figures of the paper.",
+    epilog="\b\nExample, a minute or two:\n  ngp reproduce table1 --fast",
+)
 @with_options(*OPTIONS)
 def reproduce(
     names: tuple[str, ...], protocol: Protocol, runs: int | None, seed: int, fast: bool, jobs: int | None, out: Path

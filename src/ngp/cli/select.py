@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp._formatting import counted, left_behind, listed
+from ngp._formatting import counted, left_behind, listed, visible
 from ngp.cli.files import (
     REDUCED,
     Table,
     check_outputs,
-    check_reduced,
     read_table,
+    require,
     require_for_report,
-    save,
-    write_html,
     write_reduced,
+    writing,
 )
-from ngp.cli.messages import Failure, Refusal, in_words, note, printable, warnings_as_notes
-from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, number, screening, share, with_options
+from ngp.cli.messages import Failure, Refusal, in_words, note, warnings_as_notes
+from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, screening, share, with_options
 from ngp.cli.preparing import Samples, chosen_columns, prepare, read_groups
 from ngp.cli.progress import Progress
 
@@ -57,7 +56,7 @@ OPTIONS = (
     *DATA,
     click.option("--features", type=click.IntRange(min=1), metavar="N",
                  help="How many to select. Without it, as many as --stop or --tol say."),
-    click.option("--tol", type=number, metavar="SHARE",
+    click.option("--tol", type=click.FloatRange(min=0), metavar="SHARE",
                  help="Stop when a step lowers the loss by less than this share; the fastest way, if you know the "
                  "share."),
     click.option("--stop", type=click.Choice(["auto", "plateau"]),
@@ -98,7 +97,7 @@ OPTIONS = (
     click.option("--report", type=file, metavar="FILE", help="Write a report as one HTML file."),
     click.option("--reduced", type=file, metavar="FILE",
                  help="Write the data with the selected columns and the target alone, all rows as they were (.csv, "
-                 ".tsv, .parquet, .feather, .npz)."),
+                 ".tsv, .parquet, .feather)."),
     click.option("--dry-run", is_flag=True,
                  help="Say how long it would take and how much memory, and select and write nothing."),
     click.option("--quiet", "-q", is_flag=True, help="Say nothing but errors."),
@@ -108,7 +107,7 @@ OPTIONS = (
 # fmt: on
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Choose the columns that predict another one.", epilog=EPILOG)
 @with_options(*OPTIONS)
 def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **settings: Any) -> None:
     """Choose the few columns of a table that predict another one."""
@@ -116,7 +115,6 @@ def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **set
     table = read_table(data)
     chosen = {name: settings[name] for name in ("drop", "task", "missing", "hold_out", "seed")}
     samples = prepare(table, target, **chosen)
-    check_reduced(settings["reduced"], samples.X)
     fixed = chosen_columns(table, settings["fixed"], "--fixed", samples.X.columns) or None
     groups = read_groups(settings["groups"], table, samples.X.columns) if settings["groups"] else None
     for text in (samples.summary, *samples.notes):
@@ -147,6 +145,8 @@ def _check(data: str, settings: dict[str, Any]) -> None:
     check_outputs(data, {f"--{name}": (settings[name], allowed) for name, allowed in suffixes.items()})
     if settings["report"]:
         require_for_report("--report")
+    if settings["reduced"] and settings["reduced"].suffix.lower() in (".parquet", ".feather"):
+        require("pyarrow", "--reduced", "parquet")
 
 
 def _selector(task: str, settings: dict[str, Any]) -> NeuralGreedyPursuit:
@@ -195,26 +195,29 @@ def _write(
     """Write the files that were asked for, and return them."""
     out, report, reduced = (settings[name] for name in ("out", "report", "reduced"))
     if out or report or as_json:
+        from ngp.report import write_report
         from ngp.report.result import Result
 
         target = ", ".join(samples.targets)
         result = Result.of(selector, samples.X, samples.y, target=target, held_out=samples.held_out)
         if out:
-            save(out, result.to_json().encode("utf-8", "backslashreplace"))
+            with writing(out):
+                result.write(out)
         if report:
-            write_html(result, report)
+            with writing(report):
+                write_report(result, report)
         if as_json:
             click.echo(result.to_json(), nl=False)
     if reduced:
         chosen = [*samples.X.columns[selector.support_], *samples.targets]
-        write_reduced(reduced, table.frame[chosen], samples.targets)
+        write_reduced(reduced, table.frame[chosen])
     return [path for path in (out, report, reduced) if path]
 
 
 def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
     """What was found, as text."""
-    names = [printable(selector.groups_.names[int(group)]) for group in selector.order_]
-    fixed = [printable(str(samples.X.columns[column])) for column in selector.fixed_]
+    names = [visible(selector.groups_.names[int(group)]) for group in selector.order_]
+    fixed = [visible(str(samples.X.columns[column])) for column in selector.fixed_]
     beside = f" beside the fixed {listed(fixed, most=20)}" if fixed else ""
     what = "feature" if selector.groups is None else "group"
     total = counted(selector.groups_.n_groups, what)
@@ -224,7 +227,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
         else f"Selected none of {total}{beside}: no column pays."
     ]
     lines.append(f"Why it stopped: {selector.stop_reason_}.")
-    dropped, tried = left_behind(selector.path_, printable)
+    dropped, tried = left_behind(selector.path_, visible)
     if dropped:
         lines.append(f"Dropped on the way: {listed(dropped)}.")
     if tried:
@@ -232,7 +235,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
     if selector.partial_:
         lines.append("This is a partial result: it could have gone on.")
     if stability := getattr(selector, "stability_", None):
-        stable = [printable(selector.groups_.names[int(group)]) for group in stability.stable()]
+        stable = [visible(selector.groups_.names[int(group)]) for group in stability.stable()]
         found = listed(stable, most=20) if stable else "none"
         lines.append(f"Selected on three quarters of the {stability.n_halves} halves of the rows: {found}.")
     if samples.held_out is not None:

@@ -20,18 +20,168 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
+from scipy.linalg import get_lapack_funcs
 
-from ngp._types import AnyArray, FloatArray, IntArray
-from ngp.kernels.algebra import Algebra, Array, jitter
+from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 
-__all__ = ["Candidates", "KernelName", "KernelTask", "kernel_matrix", "score_chunk", "train_kernel"]
+__all__ = [
+    "Algebra", "Candidates", "KernelName", "KernelTask", "NumpyAlgebra", "TorchAlgebra", "jitter", "kernel_matrix",
+    "score_chunk", "train_kernel",
+]  # fmt: skip
 
+Array = Any  # of numpy or of torch
 Coefficients = tuple[Array, Array]  # of the functions (centres, outputs), and the intercept (1, outputs)
+Block = Callable[[slice, slice], Array]  # rows and columns of each matrix of a stack, in a new array
+KernelName = Literal["rbf", "arc-cosine"]
 
 # Rows whose kernel is computed together where there are many.
 PIECE_ROWS = 1024
+# Rows of a matrix that are eliminated together: enough for quick products, few enough for LAPACK's slow corners.
+BLOCK_ROWS = 32
+# How often the jitter is made ten times larger before a matrix is given up.
+MOST_ATTEMPTS = 10
 EVERY = slice(None)
-KernelName = Literal["rbf", "arc-cosine"]
+
+
+# ---------------------------------------------------------------- stacks of positive definite matrices
+
+
+def jitter(attempt: int, size: int, dtype: str) -> float:
+    """What is added to the diagonal of a matrix that rounding made indefinite: size · ε · 10^attempt."""
+    return size * float(np.finfo(dtype).eps) * 10.0**attempt
+
+
+class NumpyAlgebra:
+    """Arrays on the CPU.
+
+    This class and `TorchAlgebra` have the same methods, so that formulas that only need these, ``@``, ``.mT``, slices
+    and functions that both libraries have (as ``xp.exp``) are written once. The first axis of all arrays runs over
+    the matrices of a stack.
+    """
+
+    xp: Any = np
+    # Numbers in the matrices of one stack: few enough for memory and cache, but enough for calls so long that threads
+    # seldom wait for one another. And numbers in the inputs and outputs of a task.
+    stack_numbers = 2**21
+    chunk_numbers = 2**22
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self.dtype = np.dtype(dtype).name
+
+    def array(self, values: AnyArray) -> AnyArray:
+        """Put numbers where they are computed with."""
+        return np.ascontiguousarray(values, dtype=self.dtype)
+
+    def numpy(self, values: AnyArray) -> AnyArray:
+        """Fetch them."""
+        return values
+
+    def inverse_root(self, block: Block, diagonal: AnyArray) -> AnyArray:
+        """Upper triangular R with R Rᵀ = A⁻¹ for each matrix A, which `block` gives but for an addend `diagonal`."""
+        for attempt in range(MOST_ATTEMPTS):
+            root, failed = self._eliminate(block, diagonal)
+            if not failed.any():
+                return root
+            extra = failed * jitter(attempt, diagonal.shape[1], self.dtype)
+            diagonal = diagonal + extra[:, None].astype(self.dtype)
+        return np.where(failed[:, None, None], np.asarray(np.nan, self.dtype), root)
+
+    def _eliminate(self, block: Block, diagonal: AnyArray) -> tuple[AnyArray, BoolArray]:
+        """Block after block, rows of the Cholesky factor U (A = UᵀU) and columns of its inverse R.
+
+        The products are numpy's: quicker than LAPACK's inversion, and other threads run meanwhile. SciPy's LAPACK
+        keeps them waiting, but only for the small blocks on the diagonal.
+        """
+        length, size = diagonal.shape
+        upper, root = np.zeros((2, length, size, size), self.dtype)
+        failed = np.zeros(length, dtype=bool)
+        for start in range(0, size, BLOCK_ROWS):
+            end = min(start + BLOCK_ROWS, size)
+            before, own, after = slice(0, start), slice(start, end), slice(start, size)
+            rows = block(own, after)
+            rows[:, np.arange(end - start), np.arange(end - start)] += diagonal[:, own]
+            rows -= upper[:, before, own].mT @ upper[:, before, after]
+            corners = self._inverse_factors(rows[:, :, : end - start], failed)
+            np.matmul(corners, rows[:, :, end - start :], out=upper[:, own, end:])
+            root[:, own, own] = corners.mT
+            np.matmul(root[:, before, before] @ upper[:, before, own], -corners.mT, out=root[:, before, own])
+        return root, failed
+
+    def _inverse_factors(self, matrices: AnyArray, failed: BoolArray) -> AnyArray:
+        """Inverses of the lower Cholesky factors of small matrices; one that fails is marked."""
+        potrf, trtri = get_lapack_funcs(("potrf", "trtri"), dtype=self.dtype)
+        inverses = np.empty_like(matrices)
+        for i, matrix in enumerate(matrices):
+            factor, info = potrf(matrix.T, lower=1, clean=1)
+            failed[i] |= info > 0
+            inverses[i] = trtri(factor, lower=1, overwrite_c=1)[0] if info == 0 else np.eye(len(matrix))
+        return inverses
+
+    def solve(self, matrix: AnyArray, right: AnyArray) -> AnyArray:
+        """Solve systems with positive definite matrices."""
+        (posv,) = get_lapack_funcs(("posv",), dtype=self.dtype)
+        solutions, failed = np.empty_like(right), np.zeros(len(matrix), dtype=bool)
+        for i in range(len(matrix)):
+            _, solutions[i], failed[i] = posv(matrix[i].T, right[i])
+        if failed.any():
+            rest = matrix[failed]
+            root = self.inverse_root(lambda rows, columns: rest[:, rows, columns].copy(), 0 * rest[:, 0])
+            solutions[failed] = root @ (root.mT @ right[failed])
+        return solutions
+
+
+class TorchAlgebra:
+    """Tensors of torch (see `NumpyAlgebra`)."""
+
+    # As above; a gigabyte in single precision, enough to keep a GPU busy.
+    stack_numbers = 2**28
+    chunk_numbers = 2**26
+
+    def __init__(self, device: str, dtype: DTypeLike) -> None:
+        import torch
+
+        self.xp: Any = torch
+        self.device, self.dtype = device, np.dtype(dtype).name
+
+    def array(self, values: AnyArray) -> Array:
+        """Put numbers where they are computed with."""
+        return self.xp.tensor(np.asarray(values, dtype=self.dtype), device=self.device)
+
+    def numpy(self, values: Array) -> AnyArray:
+        """Fetch them."""
+        fetched: AnyArray = values.cpu().numpy()
+        return fetched
+
+    def inverse_root(self, block: Block, diagonal: Array) -> Array:
+        """Upper triangular R with R Rᵀ = A⁻¹ (see `NumpyAlgebra.inverse_root`)."""
+        every = slice(0, diagonal.shape[1])
+        matrix = block(every, every)
+        matrix.diagonal(dim1=-2, dim2=-1).add_(diagonal)
+        return self.xp.linalg.solve_triangular(self._factor(matrix).mT, self._identity(matrix), upper=True)
+
+    def _identity(self, matrix: Array) -> Array:
+        return self.xp.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+
+    def _factor(self, matrix: Array) -> Array:
+        """Lower Cholesky factors, with as little jitter as each matrix needs."""
+        for attempt in range(MOST_ATTEMPTS):
+            factor, info = self.xp.linalg.cholesky_ex(matrix)
+            failed = (info > 0)[:, None, None]
+            if not bool(failed.any()):
+                return factor
+            matrix = matrix + failed * jitter(attempt, matrix.shape[-1], self.dtype) * self._identity(matrix)
+        return self.xp.where(failed, np.nan, factor)
+
+    def solve(self, matrix: Array, right: Array) -> Array:
+        """Solve systems with positive definite matrices."""
+        return self.xp.cholesky_solve(right, self._factor(matrix))
+
+
+Algebra = NumpyAlgebra | TorchAlgebra
+
+
+# ---------------------------------------------------------------- regressions
 
 
 @dataclass(frozen=True)
@@ -136,19 +286,18 @@ def _evaluate(xp: Any, products: Array, norms: Array | None) -> Array:
 class Candidates:
     """The kernel of the selected columns together with each candidate's, or without them."""
 
-    def __init__(self, task: KernelTask, columns: Array, algebra: Algebra) -> None:
-        self.task, self.algebra, self.xp = task, algebra, algebra.xp
+    def __init__(self, task: KernelTask, columns: Array) -> None:
+        self.task, self.algebra, self.xp = task, task.algebra, task.algebra.xp
         self.length = len(columns)
         left, self.right = _factors(self.xp, task.kernel, task.scale, columns)
         self.left = task.sign * left[..., task.centres]
         self.norms = None
         if task.kernel == "arc-cosine":
-            lengths = task.lengths + task.sign * _squared_lengths(task.scale, columns)
-            self.norms = self.xp.sqrt(lengths)
+            self.norms = self.xp.sqrt(task.lengths + task.sign * _squared_lengths(task.scale, columns))
 
-    def kernel(self, centres: slice, rows: slice | IntArray, out: Array | None = None) -> Array:
-        """Kernel (n_candidates, …) between some of the centres and some rows, in `out` or in a new array."""
-        products = self.xp.matmul(self.left[..., centres].mT, self.right[..., rows], out=out)
+    def kernel(self, centres: slice, rows: slice | IntArray) -> Array:
+        """Kernel (n_candidates, …) between some of the centres and some rows, in a new array."""
+        products = self.left[..., centres].mT @ self.right[..., rows]
         products += self.task.base[centres][:, rows]
         if self.norms is None:
             return _evaluate(self.xp, products, None)
@@ -158,12 +307,12 @@ class Candidates:
 
 def score_chunk(task: KernelTask, columns: FloatArray) -> AnyArray:
     """Out-of-fold predictions for some candidates that add equally many columns."""
-    algebra = task.algebra.fresh()
+    algebra = task.algebra
     out = np.zeros((len(columns), columns.shape[2], task.right.shape[1] - 1), dtype=algebra.dtype)
     length = max(1, algebra.stack_numbers // _matrix_numbers(task))
     for start in range(0, len(columns), length):
         members = slice(start, start + length)
-        candidates = Candidates(task, algebra.array(columns[members]), algebra)
+        candidates = Candidates(task, algebra.array(columns[members]))
         for rows, values in _predictions(candidates):
             out[members, rows] = algebra.numpy(values)
     return out
@@ -179,10 +328,9 @@ def _matrix_numbers(task: KernelTask) -> int:
 
 def train_kernel(task: KernelTask) -> tuple[FloatArray, FloatArray]:
     """Coefficients (c, Q) and intercept (Q,) of the selected columns alone, trained on the rows that always train."""
-    algebra = task.algebra.fresh()
-    nothing_new = algebra.array(np.zeros((1, 0, len(task.right))))
-    coefficients, intercept = _train(Candidates(task, nothing_new, algebra))
-    return algebra.numpy(coefficients)[0], algebra.numpy(intercept)[0, 0]
+    nothing_new = task.algebra.array(np.zeros((1, 0, len(task.right))))
+    coefficients, intercept = _train(Candidates(task, nothing_new))
+    return task.algebra.numpy(coefficients)[0], task.algebra.numpy(intercept)[0, 0]
 
 
 def _predictions(candidates: Candidates) -> Iterator[tuple[slice, Array]]:
@@ -273,7 +421,7 @@ class _Features:
         self.candidates, self.task, self.xp = candidates, candidates.task, candidates.xp
         algebra, centres = candidates.algebra, np.asarray(self.task.centres)
         self.root = algebra.inverse_root(
-            lambda rows, columns, out: candidates.kernel(rows, centres[columns], out),
+            lambda rows, columns: candidates.kernel(rows, centres[columns]),
             algebra.array(np.full((candidates.length, len(centres)), jitter(0, len(centres), algebra.dtype))),
         )
         self.penalty = self.xp.diag(algebra.array(np.append(np.full(len(centres), self.task.ridge), 0)))
@@ -322,7 +470,7 @@ def _small_folds(candidates: Candidates) -> Iterator[tuple[slice, Array]]:
     features, task = _Features(candidates), candidates.task
     gram, cross = features.moments(slice(0, task.segments[-1]))
     gram = gram + features.penalty
-    root = candidates.algebra.inverse_root(lambda rows, columns, _: gram[:, rows, columns] + 0, 0 * gram[:, 0])
+    root = candidates.algebra.inverse_root(lambda rows, columns: gram[:, rows, columns] + 0, 0 * gram[:, 0])
     for folds in _fold_pieces(task.folds):
         rows = slice(folds[0].start, folds[-1].stop)
         scores = root.mT @ features.of(rows)

@@ -5,7 +5,8 @@ dimension of every tensor. Any other network goes through `torch.func.vmap`, and
 with running statistics, say) through a loop over the copies.
 
 In training, the copies are all pairs of a candidate and a split (a fold's training rows), candidate after candidate;
-they see the same batches and have the same optimiser.
+they see the same batches and have the same optimiser. A perceptron with one hidden layer can also be trained by the
+compiled kernel, one copy at a time within the cache, or by that of `ngp.kernels.perceptron_gpu`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ngp._types import FloatArray, IntArray
+from ngp._types import AnyArray, FloatArray, IntArray
+from ngp.kernels.scoring import _kernels, padded_width
 
-__all__ = ["Inputs", "StackedNetwork", "Targets", "n_batches", "plan_batches", "predict", "seeded", "train"]
+__all__ = [
+    "LOSS_NUMBERS", "Inputs", "StackedNetwork", "Targets", "n_batches", "pack_parameters", "plan_batches", "predict",
+    "seeded", "train", "train_perceptron",
+]  # fmt: skip
 
 # A layer of the stack: its inputs, the parameters of its own, and whether it is training; images have channels last.
 Layer = Callable[..., Tensor]
@@ -32,6 +37,7 @@ Layer = Callable[..., Tensor]
 Inputs = Callable[[Tensor], Tensor]
 
 RANDOM_NUMBERS = Lock()
+LOSS_NUMBERS = {"squared_error": 0, "cross_entropy": 1, "hinge": 2}  # as in _task.h
 
 
 @dataclass(frozen=True)
@@ -405,3 +411,39 @@ def _exact_as_cudnn(x: Tensor) -> Iterator[None]:
         yield
     finally:
         matmul.allow_tf32 = before
+
+
+# ---------------------------------------------------------------- perceptrons, by the compiled kernel
+
+
+def pack_parameters(layers: Sequence[AnyArray], dtype: str) -> AnyArray:
+    """Parameters in the order of the kernel."""
+    weights, biases, out_weights, out_biases = layers
+    rows = np.concatenate([weights.T, biases[None], out_weights])
+    width = padded_width(rows.shape[1], np.dtype(dtype))
+    padded = np.zeros((len(rows), width), dtype)
+    padded[:, : rows.shape[1]] = rows
+    return np.concatenate([padded.ravel(), out_biases.astype(dtype)])
+
+
+def train_perceptron(
+    inputs: AnyArray,
+    targets: AnyArray,
+    start: AnyArray,
+    plan: tuple[IntArray, AnyArray],
+    judged: IntArray,
+    *,
+    n_units: int,
+    rates: Sequence[float],
+    weight_decay: float,
+    loss: str,
+) -> AnyArray:
+    """Train one network by Adam, with learning rates that fall linearly to zero, and predict some rows."""
+    dtype = inputs.dtype
+    rows, shares = np.ascontiguousarray(plan[0], np.int64), np.ascontiguousarray(plan[1], dtype)
+    out = np.empty((len(judged), targets.shape[1]), dtype)
+    sizes = (inputs.shape[1], padded_width(n_units, dtype), targets.shape[1], *rows.shape, len(judged))
+    arrays = (inputs, targets, start.copy(), rows, shares, np.ascontiguousarray(judged, np.int64), out)
+    first, later = rates
+    _kernels.perceptron(arrays, sizes, (first, later), weight_decay, LOSS_NUMBERS[loss], dtype == np.float32)
+    return out

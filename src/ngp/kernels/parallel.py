@@ -47,12 +47,6 @@ Result = TypeVar("Result")
 Key = tuple[type[ParallelBackendBase], int]
 # What a task gets beside the shared objects, by the number of the task.
 Arguments = Mapping[int, tuple[Any, ...]]
-# Shared objects that a process keeps ready: a problem, a scorer's settings, a step, and as many again for another fit.
-KEPT_OBJECTS = 6
-# Where arrays begin in a file: at whole cache lines.
-ALIGNMENT = 64
-# Other processes get several calls as one task where there are many: sending and scheduling it takes milliseconds.
-TASKS_PER_WORKER = 8
 # How often in a row workers may die without having finished a task.
 MOST_LOSSES = 3
 
@@ -78,7 +72,7 @@ def run_tasks(
     """
     backend, _ = get_active_backend(prefer=prefer)
     jobs = int(effective_n_jobs(n_jobs))
-    if is_cluster(backend) or (jobs > 1 and not isinstance(backend, SequentialBackend | ThreadingBackend)):
+    if _cluster(backend) or (jobs > 1 and not isinstance(backend, SequentialBackend | ThreadingBackend)):
         return _run_elsewhere(backend, jobs, task, shared, list(arguments))
     if jobs == 1:
         return [task(*shared, *each) for each in arguments]
@@ -110,7 +104,7 @@ def keep_workers() -> Iterator[dict[Key, Workers]]:
 
 def on_cluster() -> bool:
     """Whether `run_tasks` sends its tasks to workers that may have devices of their own."""
-    return is_cluster(get_active_backend(prefer="threads")[0])
+    return bool(_cluster(get_active_backend(prefer="threads")[0]))
 
 
 def _run_elsewhere(
@@ -121,23 +115,23 @@ def _run_elsewhere(
     arguments: list[tuple[Any, ...]],
 ) -> list[Result]:
     """Run tasks in other processes; those that die with a worker are run again."""
-    together = -(-len(arguments) // (TASKS_PER_WORKER * n_jobs))
+    together = -(-len(arguments) // (8 * n_jobs))  # several calls become one task: to send it takes milliseconds
     if together > 1:
         bundles = [(arguments[start : start + together],) for start in range(0, len(arguments), together)]
         return list(chain.from_iterable(_run_elsewhere(backend, n_jobs, partial(_calls, task), shared, bundles)))
     results: dict[int, Result] = {}
     losses, key = 0, (type(backend), n_jobs)
     with keep_workers() as kept:
-        if key not in kept:
-            kept[key] = find_workers(backend, n_jobs)
         while len(results) < len(arguments):
+            if key not in kept:
+                kept[key] = find_workers(backend, n_jobs)
             n_before = len(results)
             missing = {i: each for i, each in enumerate(arguments) if i not in results}
             try:
                 for number, result in kept[key].results(task, shared, missing):
                     results[number] = result
             except WorkersLost as error:
-                kept[key].renew()
+                kept.pop(key).close()
                 losses = 1 if len(results) > n_before else losses + 1
                 if losses == MOST_LOSSES:
                     raise RuntimeError(
@@ -165,7 +159,8 @@ class WorkersLost(Exception):
 class Workers(ABC):
     """Processes that stay ready from call to call, and keep what they were sent."""
 
-    def __init__(self) -> None:
+    def __init__(self, backend: Any, n_jobs: int) -> None:
+        self.backend, self.n_jobs = backend, n_jobs
         self._sent: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
     def results(
@@ -176,10 +171,6 @@ class Workers(ABC):
             if thing not in self._sent:
                 self._sent[thing] = self.send(thing)
         return self.submit(task, tuple(self._sent[thing] for thing in shared), arguments)
-
-    def renew(self) -> None:
-        """Begin anew after a worker has died."""
-        self._sent.clear()
 
     def close(self) -> None:
         """Let the workers go."""
@@ -198,24 +189,16 @@ class Workers(ABC):
 
 def find_workers(backend: ParallelBackendBase, n_jobs: int) -> Workers:
     """Return the workers that a joblib backend stands for."""
-    if _is(backend, "dask"):
-        return DaskWorkers(backend)
-    if _is(backend, "ray"):
-        return RayWorkers(backend, n_jobs)
-    return JoblibWorkers(backend, n_jobs)
+    kinds = {"dask": DaskWorkers, "ray": RayWorkers}
+    return kinds.get(_cluster(backend), JoblibWorkers)(backend, n_jobs)
 
 
-def is_cluster(backend: ParallelBackendBase) -> bool:
-    """Whether the workers of a joblib backend may be on other machines, with devices of their own."""
-    return _is(backend, "dask") or _is(backend, "ray")
+def _cluster(backend: ParallelBackendBase) -> str:
+    """Return "dask" or "ray", whose workers may be on other machines, or nothing; neither is imported to find out."""
+    return next((name for name in ("dask", "ray") if type(backend) is BACKENDS.get(name)), "")
 
 
-def _is(backend: ParallelBackendBase, name: str) -> bool:
-    """Whether a backend is the one that joblib has under a name; nothing is imported for that."""
-    return name in BACKENDS and type(backend) is BACKENDS[name]
-
-
-@lru_cache(maxsize=KEPT_OBJECTS)
+@lru_cache(maxsize=6)  # a problem, a scorer, a step, and as many again for another fit
 def _fetch(reference: StoredObject | RayObject) -> Any:
     """Fetch a shared object, or take the one that this process has fetched before."""
     return reference.load()
@@ -266,26 +249,13 @@ class JoblibWorkers(Workers):
     """The workers of `joblib.Parallel`."""
 
     def __init__(self, backend: ParallelBackendBase, n_jobs: int) -> None:
-        super().__init__()
+        super().__init__(backend, n_jobs)
         # A file serves where all processes are on this machine; what other backends do with arguments is up to them.
         self._local = isinstance(backend, LokyBackend | MultiprocessingBackend)
         self._folder = tempfile.TemporaryDirectory(prefix="ngp-", dir=os.environ.get("JOBLIB_TEMP_FOLDER"))
-        self._options = {
-            "n_jobs": n_jobs,
-            "backend": backend,
-            "return_as": "generator_unordered" if backend.supports_return_generator else "list",
-        }
-        self._open()
-
-    def _open(self) -> None:
-        self._parallel = Parallel(**self._options)
+        return_as = "generator_unordered" if backend.supports_return_generator else "list"
+        self._parallel = Parallel(n_jobs=n_jobs, backend=backend, return_as=return_as)
         self._parallel.__enter__()
-
-    def renew(self) -> None:
-        """Begin anew with other processes."""
-        super().renew()
-        self._parallel.__exit__(None, None, None)
-        self._open()
 
     def close(self) -> None:
         """Let the workers go, and remove the files."""
@@ -329,7 +299,7 @@ class StoredObject:
         number, path = tempfile.mkstemp(dir=folder)
         with os.fdopen(number, "wb") as file:
             for buffer in buffers:
-                file.seek(-file.tell() % ALIGNMENT, os.SEEK_CUR)
+                file.seek(-file.tell() % 64, os.SEEK_CUR)  # arrays begin at whole cache lines
                 with buffer.raw() as raw:
                     spans.append((file.tell(), file.tell() + raw.nbytes))
                     file.write(raw)
@@ -358,13 +328,9 @@ def _remove(path: str) -> None:
 class DaskWorkers(Workers):
     """The workers of a Dask cluster."""
 
-    def __init__(self, backend: Any) -> None:
-        super().__init__()
-        self._backend = backend
-
     def send(self, thing: Any) -> Any:
         """Scatter an object over all workers, which may later fetch it from each other."""
-        return self._backend.client.scatter(thing, broadcast=True, hash=False)
+        return self.backend.client.scatter(thing, broadcast=True, hash=False)
 
     def submit(
         self, task: Callable[..., Any], shared: tuple[Any, ...], arguments: Arguments
@@ -372,14 +338,14 @@ class DaskWorkers(Workers):
         """Run the tasks; Dask runs those of a dead worker again, unless it lost shared data or worker after worker."""
         from dask.distributed import KilledWorker, as_completed
 
-        client, options = self._backend.client, self._backend.submit_kwargs
+        client, options = self.backend.client, self.backend.submit_kwargs
         numbers = {
             client.submit(call, task, *shared, *each, pure=False, **options): number
             for number, each in arguments.items()
         }
         done = as_completed(list(numbers), loop=client.loop, with_results=True, raise_errors=False)
         try:
-            with self._backend.retrieval_context():  # makes room for the tasks, where this is a task itself
+            with self.backend.retrieval_context():  # makes room for the tasks, where this is a task itself
                 for future, result in done:
                     error = result[1] if future.status == "error" else result
                     if future.status == "cancelled" or isinstance(error, KilledWorker):
@@ -398,10 +364,9 @@ class RayWorkers(Workers):
     def __init__(self, backend: Any, n_jobs: int) -> None:
         import ray
 
-        super().__init__()
+        super().__init__(backend, n_jobs)
         if not ray.is_initialized():
             ray.init()
-        self._n_jobs = n_jobs
         self._call = ray.remote(call).options(**(backend.ray_remote_args or {}))
 
     def send(self, thing: Any) -> Any:
@@ -420,7 +385,7 @@ class RayWorkers(Workers):
         running: dict[Any, int] = {}
         try:
             while True:
-                for number, each in islice(waiting, self._n_jobs - len(running)):
+                for number, each in islice(waiting, self.n_jobs - len(running)):
                     running[self._call.remote(task, *shared, *each)] = number
                 if not running:
                     return

@@ -17,7 +17,7 @@ from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
 from ngp._types import AnyArray, IntArray
-from ngp.kernels.perceptron import LOSS_NUMBERS
+from ngp.kernels.networks import LOSS_NUMBERS
 
 __all__ = ["OutOfResources", "fits", "train_perceptrons"]
 

@@ -185,50 +185,23 @@ class Scorer(ABC):
     def drop_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Score S - g for the columns g of every candidate, all of them in S.
 
-        By default what remains is scored as a set of its own; override it if there is a quicker way.
-
-        Parameters
-        ----------
-        selected : int array
-            The columns S.
-        candidates : ColumnSets
-            What each candidate takes away from them.
-
-        Returns
-        -------
-        Losses
-            Validation losses, one row per candidate.
+        By default what remains is scored as a set of its own; override it if there is a quicker way. Arguments and
+        result are those of `add_losses`.
         """
         rest = [np.setdiff1d(selected, candidates[i], assume_unique=True) for i in range(len(candidates))]
         return self.add_losses(selected[:0], ColumnSets.of(rest))
 
     def constant_losses(self, problem: Problem) -> Losses:
-        """Score the constant prediction, from which the first feature gains.
+        """Score the constant prediction, from which the first feature gains: `Losses` with a single row.
 
-        Parameters
-        ----------
-        problem : Problem
-            The problem that the scorer is bound to, by whose loss the constant is judged by default.
-
-        Returns
-        -------
-        Losses
-            Validation losses, a single row.
+        By default the problem's loss judges it.
         """
         return Losses(problem.constant_losses()[None], problem.part_weights)
 
     def at(self, step: int) -> Scorer:
         """Return the scorer of a step, by default this one for all steps.
 
-        Parameters
-        ----------
-        step : int
-            Number of the step; the first addition is step 1, and fixed columns are scored as in it.
-
-        Returns
-        -------
-        Scorer
-            Scores the candidates of that step.
+        The first addition is step 1, and fixed columns are scored as in it.
         """
         return self
 

@@ -25,7 +25,7 @@ from ngp.data.problem import Problem
 from ngp.kernels.devices import require_torch, resolve_device
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
-from ngp.kernels.perceptron import is_compiled, pack_parameters, train_perceptron
+from ngp.kernels.scoring import _kernels
 from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, ScaledColumns, scaled_columns
 
 if TYPE_CHECKING:
@@ -159,21 +159,12 @@ class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
         statistics work, but their statistics include rows that only fill up a batch.
     image_shape : tuple of int or None, default=None
         Rows and cols, or rows, cols and channels. None takes the images for square with one channel.
-    epochs : int, default=10
-        Passes over the training rows.
-    batch_size : int, default=32
-        The largest number of rows in a step of the optimiser; an epoch is cut into batches as even as possible.
+    epochs, batch_size, weight_decay, refit_epochs, dtype
+        As of `MLP`.
     learning_rate : float, default=0.003
         Of the first step; it falls to zero in the course of the training.
-    weight_decay : float, default=0.0
-        Decay of the weights, apart from the gradients (AdamW).
     n_draws : int, default=1
         Number of networks, each with random numbers of its own, whose predictions are averaged.
-    refit_epochs : int or "auto", default="auto"
-        Epochs of the final network; ``"auto"`` takes `epochs` or three times as many, whichever does better on the
-        folds.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the training.
 
     Examples
     --------
@@ -525,7 +516,7 @@ class MLPScorer(NetworkScorer):
     def estimates(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """Train, and estimate the scaled targets of rows (splits, rows): (candidates, splits, rows, outputs)."""
         config = self.config
-        if config.n_layers == 1 and self.device == "cpu" and is_compiled():
+        if config.n_layers == 1 and self.device == "cpu" and _kernels is not None:
             return self._estimates_cpu(run, candidates, rows)
         if config.n_layers == 1 and self.device == "cuda" and config.dtype == "float32" and find_spec("triton"):
             from ngp.kernels.perceptron_gpu import OutOfResources, fits
@@ -542,6 +533,8 @@ class MLPScorer(NetworkScorer):
     def _estimates_cpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
         """By the compiled kernel, one network at a time."""
         import torch
+
+        from ngp.kernels.networks import pack_parameters, train_perceptron
 
         dtype, n_splits, known = self.config.dtype, len(rows), self._scaled(run.selected)
         targets, train = self.targets.values.numpy(), partial(train_perceptron, n_units=self.config.n_units)

@@ -44,22 +44,15 @@ __all__ = ["SSFN", "SSFNClusterScorer", "SSFNGpuScorer", "SSFNPredictor", "SSFNS
 
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
-# Numbers in the columns of one task: enough for its overhead not to count, few enough for memory.
-FEWEST_NUMBERS = 2**13
+# Largest number of numbers in the columns of one task.
 CHUNK_NUMBERS = 2**18
-CHUNKS_PER_JOB = 32
 # More rows than these are worked on in blocks; between blocks a chunk of candidates keeps this many bytes.
 BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
-LONG_CHUNKS_PER_JOB = 4
-LEAST_LONG_CHUNK = 4
 # Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
 LAYER_NUMBERS = 2**18
 PREDICTED_ROWS = 2**12
-# Sizes of the final predictor that are tried: multiples of the scored one's width and ridge, as long as training one
-# layer takes no more operations than this, and no more than so many units per training row.
-WIDTH_FACTORS = (1, 4, 16, 32)
-RIDGE_FACTORS = (1.0, 3.0, 10.0, 30.0, 100.0)
+# Wider final predictors are tried as long as training a layer takes no more operations, and units per training row.
 MOST_REFIT_OPERATIONS = 3e10
 WIDEST = 8
 # Splits of the pursuit that judge these sizes; if a round has more folds than that, they are merged into five.
@@ -316,12 +309,11 @@ class SSFNScorer(BoundScorer):
         if blocked:  # long chunks, since each goes through all rows by itself
             own = 8 * BLOCK_ROWS * (n_new + 4 * self.problem.n_outputs)
             most = CHUNK_BYTES // (own + max(map(self._state_bytes, blocked)))
-            least = min(LEAST_LONG_CHUNK, -(-n_candidates // n_jobs))
-            fair = max(-(-n_candidates // (LONG_CHUNKS_PER_JOB * n_jobs)), least)
+            # Four candidates together take half the time of four alone.
+            fair = max(-(-n_candidates // (4 * n_jobs)), min(4, -(-n_candidates // n_jobs)))
             return max(1, min(fair, most))
-        numbers = self.problem.n_samples * max(1, n_new)
-        fair = -(-n_candidates // (CHUNKS_PER_JOB * n_jobs))
-        return max(1, min(max(fair, FEWEST_NUMBERS // numbers), CHUNK_NUMBERS // numbers))
+        most = CHUNK_NUMBERS // (self.problem.n_samples * max(1, n_new))
+        return max(1, min(-(-n_candidates // (8 * n_jobs)), most))
 
     def chunk_losses(self, step: _Step, candidates: IntArray) -> FloatArray:
         """Losses of a few candidates (n, m) in all parts of the validation."""
@@ -438,7 +430,7 @@ class SSFNScorer(BoundScorer):
         if config.refit_units != "auto":
             return [(config.refit_units, config.n_draws)]
         sizes = []
-        for factor in WIDTH_FACTORS:
+        for factor in (1, 4, 16, 32):
             width, n_draws = config.n_units * factor, -(-config.n_draws // factor)
             small, large = sorted([width, n_rows])
             affordable = small**2 * (large + 10 * small) <= MOST_REFIT_OPERATIONS and width <= WIDEST * n_rows
@@ -449,7 +441,7 @@ class SSFNScorer(BoundScorer):
     @property
     def _refit_ridges(self) -> list[float]:
         """Ridges that the final predictor may have."""
-        factors = RIDGE_FACTORS if self.config.refit_units == "auto" else (1.0,)
+        factors = (1.0, 3.0, 10.0, 30.0, 100.0) if self.config.refit_units == "auto" else (1.0,)
         return [self.config.ridge * factor for factor in factors]
 
     def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:

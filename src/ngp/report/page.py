@@ -10,22 +10,22 @@ from typing import Any, NamedTuple
 from ngp._formatting import (
     counted,
     duration,
-    group_names,
     left_behind,
     listed,
     number,
     only_additions,
     outcomes,
     p_value,
+    step_in_words,
     taken_back,
+    visible,
     with_error,
 )
 from ngp.greedy.path import Step, additions
 from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown, pixel_ranks
 from ngp.report.result import Fit, Result
-from ngp.report.style import visible
 
-__all__ = ["Table", "describe", "seen"]
+__all__ = ["Table", "describe", "path_table", "seen"]
 
 MOST_ROWS = 200
 LOSSES = {"squared_error": "mean squared error", "cross_entropy": "cross-entropy", "hinge": "hinge loss"}
@@ -60,7 +60,7 @@ def describe(result: Result) -> dict[str, Any]:
         "dropped": left_behind(steps, seen)[0],
         "tiles": _tiles(result, noun),
         "asked": _asked(result, noun),
-        "path": _path_table(steps),
+        "path": path_table(steps),
         "ranking": _ranking_table(steps),
         "most_bars": MOST_BARS,
         "most_pairs": MOST_PAIRS,
@@ -165,19 +165,22 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     return ", or ".join(parts)
 
 
-def _path_table(steps: Sequence[Step]) -> Table:
-    names, kept, is_plain = group_names(steps), outcomes(steps), only_additions(steps)
+def path_table(steps: Sequence[Step]) -> Table:
+    """The path, step by step."""
+    is_plain = only_additions(steps)
+    actions = [
+        seen(step.name) if is_plain and step.group is not None else step_in_words(step, steps, seen) for step in steps
+    ]
     columns = {
         "Step": [str(place) for place in range(len(steps))],
-        "Added" if is_plain else "Added or dropped": [_action(step, names, is_plain) for step in steps],
+        "Added" if is_plain else "Added or dropped": actions,
         "Selected": [str(step.n_selected) for step in steps],
-        "Loss": [number(step.loss) for step in steps],
-        "Standard error": [number(step.standard_error) for step in steps],
+        "Loss ± standard error": [with_error(step.loss, step.standard_error) for step in steps],
         "Gain": [_percent(step.gain) for step in steps],
         "p-value": [p_value(step.p_value) for step in steps],
         "Candidates": [f"{step.n_fits:,}" for step in steps],
         "Time": [duration(step.seconds) for step in steps],
-        "Kept": [outcome or "yes" for outcome in kept],
+        "Kept": [outcome or "yes" for outcome in outcomes(steps)],
     }
     if is_plain:
         del columns["Selected"]
@@ -185,16 +188,6 @@ def _path_table(steps: Sequence[Step]) -> Table:
         del columns["p-value"]
     note = "" if is_plain else " (the gain of an exchange is that of the addition)"
     return Table(f"The path, step by step{note}", list(columns), list(zip(*columns.values(), strict=True)))
-
-
-def _action(step: Step, names: dict[int, str], is_plain: bool) -> str:
-    """What a step added or dropped; if nothing is ever dropped, the name alone."""
-    name = seen(step.name)
-    if step.action == "start":
-        return "fixed columns" if len(step.columns) else "constant prediction"
-    if step.dropped is not None:
-        return f"{name} dropped" if step.action == "drop" else f"{name} instead of {seen(names[step.dropped])}"
-    return name if is_plain else f"{name} added"
 
 
 def _ranking_table(steps: Sequence[Step]) -> Table:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ngp._formatting import visible
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "COLOURS",
-    "GREY",
-    "GRID",
-    "MARKERS",
-    "clean",
-    "figure_width",
-    "is_narrow",
-    "new_axes",
-    "shown_name",
-    "visible",
-]
+__all__ = ["COLOURS", "GREY", "GRID", "MARKERS", "clean", "figure_width", "is_narrow", "new_axes", "shown_name"]
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, each with a shape of its own.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -53,13 +44,6 @@ def clean(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color=GRID, linewidth=0.6)
     ax.set_axisbelow(True)
-
-
-def visible(text: str) -> str:
-    """Replace characters that can't be seen, such as line breaks, by Python's escapes."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def shown_name(name: str, longest: int = 24) -> str:
