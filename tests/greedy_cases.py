@@ -53,7 +53,7 @@ class FakeScorer(Scorer):
             return self
         X, real = in_memory(problem.X), self.problem.X
         drawn = frozenset(np.flatnonzero((real != X).any(axis=0)).tolist())
-        start = float(problem.constant_losses() @ problem.part_weights)
+        start = float(problem.constant_losses @ problem.part_weights)
 
         def loss(columns: frozenset[int]) -> float:
             known = columns - drawn

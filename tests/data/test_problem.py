@@ -221,7 +221,7 @@ def test_constant_losses_by_hand(cv: Any) -> None:
             errors.append((Y[test] - np.average(Y[train], weights=weights[train])) ** 2)
             shares.append(weights[test])
     expected = np.average(np.concatenate(errors), weights=np.concatenate(shares))
-    assert problem.constant_losses() @ problem.part_weights == pytest.approx(expected)
+    assert problem.constant_losses @ problem.part_weights == pytest.approx(expected)
 
 
 # --- Rows and targets for estimators

@@ -330,7 +330,7 @@ def test_classes_without_probabilities_have_a_fair_start(kind: str) -> None:
     errors = 1 - cross_val_score(predictor.estimator, X[:, [0]], y, cv=list(problem.splits(problem.rounds[0])))
     losses = scorer.add_losses(NOTHING, ColumnSets.of([[0]]))
     assert losses.means[0] == pytest.approx(2 * errors.mean())
-    assert losses.means[0] < problem.constant_losses() @ problem.part_weights
+    assert losses.means[0] < problem.constant_losses @ problem.part_weights
 
 
 # --- One seed, one answer

@@ -192,7 +192,7 @@ def test_no_columns_predict_the_mean() -> None:
     for name in ("rbf", "arc-cosine"):
         problem = make_case("outputs", weighted=True)
         parts = bind(problem, kernel=name).add_losses(NOTHING, ColumnSets.of([[]])).parts[0]
-        np.testing.assert_allclose(parts, problem.constant_losses(), rtol=1e-9)
+        np.testing.assert_allclose(parts, problem.constant_losses, rtol=1e-9)
 
 
 @pytest.mark.parametrize("landmarks", [None, 10])

@@ -481,7 +481,7 @@ def test_an_easy_problem_is_solved(kind: str, loss: str) -> None:
     scorer = bind(problem, "float32", n_units=30, epochs=20, refit_epochs=20, learning_rate=0.05)
     losses = scorer.add_losses(NOTHING, ColumnSets.of([[0], [1], [2], [3]])).means
     assert losses.argmin() == 2
-    assert losses[2] < 0.5 * float(problem.constant_losses() @ problem.part_weights)
+    assert losses[2] < 0.5 * float(problem.constant_losses @ problem.part_weights)
     others = np.random.default_rng(1).normal(size=(200, 4))
     truth = make_case(kind, loss=loss, data=(others, EASY[kind](others))).targets
     found = scorer.fit(np.array([2])).predict(others)

@@ -103,7 +103,7 @@ class Elimination(Baseline):
     def _eliminate(self, problem: Problem, judge: Judge, features: list[IntArray]) -> Iterator[EliminationStep]:
         """Remove features until none is left."""
         left, weights = np.arange(len(features)), problem.part_weights
-        constant = float(problem.constant_losses() @ weights)
+        constant = float(problem.constant_losses @ weights)
         while len(left):
             parts, without = judge([features[i] for i in left])
             loss = float(parts @ weights)

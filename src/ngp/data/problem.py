@@ -172,6 +172,7 @@ class Problem:
         weights /= weights.sum()
         return weights
 
+    @cached_property
     def constant_losses(self) -> FloatArray:
         """Losses in every part of the best constant prediction: the weighted mean of each fold's training targets."""
 

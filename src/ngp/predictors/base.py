@@ -196,7 +196,7 @@ class Scorer(ABC):
 
         By default the problem's loss judges it.
         """
-        return Losses(problem.constant_losses()[None], problem.part_weights)
+        return Losses(problem.constant_losses[None], problem.part_weights)
 
     def at(self, step: int) -> Scorer:
         """Return the scorer of a step, by default this one for all steps.
