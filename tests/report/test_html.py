@@ -346,7 +346,7 @@ def test_the_path_says_what_became_of_each_step() -> None:
 
 def test_a_path_of_additions_names_them_alone() -> None:
     table = describe(cases.regression().result)["path"]
-    assert table.header[:3] == ["Step", "Added", "Loss"]
+    assert table.header[:3] == ["Step", "Added", "Loss ± standard error"]
     assert [row[-1] for row in table.rows] == ["yes"] * 4 + ["taken back"]
     assert all(" " not in row[1] for row in table.rows[1:])
 
