@@ -41,7 +41,7 @@ from joblib.parallel import (
 )
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["keep_workers", "on_cluster", "run_tasks"]
+__all__ = ["chunk_length", "keep_workers", "on_cluster", "run_tasks"]
 
 Result = TypeVar("Result")
 Key = tuple[type[ParallelBackendBase], int]
@@ -83,6 +83,11 @@ def run_tasks(
         except BaseException:  # Ctrl-C too: what hasn't begun needn't
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def chunk_length(n_candidates: int, n_jobs: int | None, most: int) -> int:
+    """Number of candidates in a task: no worker waits long for the last one, and there are never more than `most`."""
+    return max(1, min(-(-n_candidates // (8 * int(effective_n_jobs(n_jobs)))), most))
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -21,15 +20,13 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.kernels.parallel import run_tasks
+from ngp.kernels.parallel import chunk_length, run_tasks
 from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
 
 __all__ = ["Estimator", "resolve_scoring"]
 
-# Numbers in the columns and predictions of one task: few enough for memory; and so many tasks that no worker waits
-# long for the last one.
+# Largest number of numbers in the columns and predictions of one task.
 CHUNK_NUMBERS = 2**22
-CHUNKS_PER_JOB = 8
 
 # A warning's text with its numbers left out, its category, and what `warnings.warn_explicit` needs to show it.
 Warned = dict[tuple[str, type[Warning]], tuple[str, type[Warning], str, int]]
@@ -200,9 +197,7 @@ class EstimatorScorer(Scorer):
     def _chunk_length(self, candidates: ColumnSets) -> int:
         """Number of candidates a task: no answer depends on it."""
         numbers = self.problem.n_samples * (int(candidates.sizes.max()) + self.problem.n_outputs)
-        jobs = int(effective_n_jobs(self.n_jobs))
-        fair = -(-len(candidates) // (CHUNKS_PER_JOB * jobs)) if jobs > 1 else len(candidates)
-        return max(1, min(fair, CHUNK_NUMBERS // numbers))
+        return chunk_length(len(candidates), self.n_jobs, CHUNK_NUMBERS // numbers)
 
     def fit(self, selected: IntArray) -> FittedEstimator:
         """Train the final predictor on all rows that may train."""

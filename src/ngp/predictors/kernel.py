@@ -10,7 +10,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -28,7 +27,7 @@ from ngp.kernels.kernel_ridge import (
     score_chunk,
     train_kernel,
 )
-from ngp.kernels.parallel import run_tasks
+from ngp.kernels.parallel import chunk_length, run_tasks
 from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, ScaledColumns, scaled_columns
 
 __all__ = ["Kernel"]
@@ -216,8 +215,7 @@ class KernelScorer(BoundScorer):
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
         numbers = self.problem.n_samples * (n_new + 3 * self.problem.n_outputs)
-        fair = -(-n_candidates // (4 * int(effective_n_jobs(self.n_jobs))))  # so that no thread waits long for the last
-        return max(1, min(fair, self.algebra.chunk_numbers // numbers))
+        return chunk_length(n_candidates, self.n_jobs, self.algebra.chunk_numbers // numbers)
 
     def _task(
         self,

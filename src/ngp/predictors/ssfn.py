@@ -22,7 +22,7 @@ from ngp.data.problem import Problem
 from ngp.data.sources import read_columns
 from ngp.kernels.devices import resolve_device
 from ngp.kernels.layers import Network, draw_biases, draw_weights, train_networks
-from ngp.kernels.parallel import on_cluster, run_tasks
+from ngp.kernels.parallel import chunk_length, on_cluster, run_tasks
 from ngp.kernels.ridge import Rows
 from ngp.kernels.scoring import (
     LayerTask,
@@ -304,16 +304,15 @@ class SSFNScorer(BoundScorer):
 
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""
-        n_jobs = int(effective_n_jobs(self.n_jobs))
         blocked = [round_ for round_, blocks in zip(self.problem.rounds, self._blocks, strict=True) if len(blocks) > 1]
         if blocked:  # long chunks, since each goes through all rows by itself
             own = 8 * BLOCK_ROWS * (n_new + 4 * self.problem.n_outputs)
             most = CHUNK_BYTES // (own + max(map(self._state_bytes, blocked)))
             # Four candidates together take half the time of four alone.
+            n_jobs = int(effective_n_jobs(self.n_jobs))
             fair = max(-(-n_candidates // (4 * n_jobs)), min(4, -(-n_candidates // n_jobs)))
             return max(1, min(fair, most))
-        most = CHUNK_NUMBERS // (self.problem.n_samples * max(1, n_new))
-        return max(1, min(-(-n_candidates // (8 * n_jobs)), most))
+        return chunk_length(n_candidates, self.n_jobs, CHUNK_NUMBERS // (self.problem.n_samples * max(1, n_new)))
 
     def chunk_losses(self, step: _Step, candidates: IntArray) -> FloatArray:
         """Losses of a few candidates (n, m) in all parts of the validation."""
