@@ -159,12 +159,16 @@ class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
         statistics work, but their statistics include rows that only fill up a batch.
     image_shape : tuple of int or None, default=None
         Rows and cols, or rows, cols and channels. None takes the images for square with one channel.
-    epochs, batch_size, weight_decay, refit_epochs, dtype
+    epochs, batch_size
         As of `MLP`.
     learning_rate : float, default=0.003
         Of the first step; it falls to zero in the course of the training.
+    weight_decay
+        As of `MLP`.
     n_draws : int, default=1
         Number of networks, each with random numbers of its own, whose predictions are averaged.
+    refit_epochs, dtype
+        As of `MLP`.
 
     Examples
     --------
