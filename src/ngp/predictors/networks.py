@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.util import find_spec
 from itertools import groupby, pairwise, product
 from math import inf, isfinite, isqrt, prod
@@ -540,17 +540,20 @@ class MLPScorer(NetworkScorer):
 
         from ngp.kernels.networks import pack_parameters, train_perceptron
 
-        dtype, n_splits, known = self.config.dtype, len(rows), self._scaled(run.selected)
-        targets, train = self.targets.values.numpy(), partial(train_perceptron, n_units=self.config.n_units)
-        layers = [p.detach().numpy() for p in self.untrained(run, candidates).parameters]
+        dtype, known, targets = self.config.dtype, self._scaled(run.selected), self.targets.values.numpy()
+
+        def start(n_new: int) -> AnyArray:
+            module = self.module(len(run.selected) + n_new, len(run.selected), run.draw)
+            return pack_parameters([p.detach().numpy() for p in module.parameters()], dtype)
+
+        starts = {n_new: start(n_new) for n_new in {len(new) for new in candidates}}
+        settings = self._settings(run) | {"n_units": self.config.n_units}
         plans = list(zip(*(np.ascontiguousarray(each.swapaxes(0, 1)) for each in run.plan), strict=True))
         outputs = np.empty((len(candidates), *rows.shape, targets.shape[1]), dtype)
-        for c, new in enumerate(candidates):
+        for own, new in zip(outputs, candidates, strict=True):
             inputs = np.ascontiguousarray(np.concatenate([known, self._scaled(new)]).T, dtype)
-            for f in range(n_splits):
-                weights, *others = (layer[c * n_splits + f] for layer in layers)
-                start = pack_parameters([weights[:, : inputs.shape[1]], *others], dtype)
-                outputs[c, f] = train(inputs, targets, start, plans[f], rows[f], **self._settings(run))
+            for split, judged in enumerate(rows):
+                own[split] = train_perceptron(inputs, targets, starts[len(new)], plans[split], judged, **settings)
         return self.targets.coded(torch.from_numpy(outputs)).double().numpy()
 
     def _estimates_gpu(self, run: Run, candidates: Sequence[IntArray], rows: IntArray) -> FloatArray:
