@@ -87,7 +87,8 @@ def run_tasks(
 
 def chunk_length(n_candidates: int, n_jobs: int | None, most: int) -> int:
     """Number of candidates in a task: no worker waits long for the last one, and there are never more than `most`."""
-    return max(1, min(-(-n_candidates // (8 * int(effective_n_jobs(n_jobs)))), most))
+    jobs = int(effective_n_jobs(n_jobs))
+    return max(1, min(n_candidates if jobs == 1 else -(-n_candidates // (8 * jobs)), most))
 
 
 @contextmanager
