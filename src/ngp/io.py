@@ -119,7 +119,6 @@ def _trusted() -> list[str]:
     from ngp.data.encoding import ColumnEncoder
     from ngp.data.groups import Groups, _NumberedNames
     from ngp.greedy import stopping
-    from ngp.greedy.look_ahead import LookAhead
     from ngp.greedy.path import Step
     from ngp.greedy.stability import Stability
     from ngp.kernels.layers import Layer, Network
@@ -132,7 +131,7 @@ def _trusted() -> list[str]:
     from ngp.selector import NeuralGreedyPursuit
 
     own: list[Any] = [
-        NeuralGreedyPursuit, LookAhead, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
+        NeuralGreedyPursuit, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
         SSFN, MLP, CNN, Kernel, Estimator, SSFNClassifier, SSFNRegressor,
         Constant, FittedEstimator, KernelPredictor, NetworkPredictor, SSFNPredictor,
         ImageNetwork, Layer, Network, Perceptron, ScaledColumns, SeenPixels,

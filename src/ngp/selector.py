@@ -33,13 +33,13 @@ from ngp.data.problem import Problem, make_problem, warn_of_constant_features
 from ngp.greedy.candidates import Search
 from ngp.greedy.checkpoint import Checkpoint, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
-from ngp.greedy.look_ahead import LookAhead
 from ngp.greedy.loop import pursue
 from ngp.greedy.path import Path, Step, finished
 from ngp.greedy.screening import Screening
 from ngp.greedy.stability import Stability, selections_on_halves
 from ngp.greedy.stopping import (
     NO_CANDIDATE_LEFT,
+    Cut,
     FirstOf,
     MaxColumns,
     MaxFeatures,
@@ -91,11 +91,10 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         The paper's threshold: stop when a step lowers the loss by less than this share of the new loss, and take
         that step back.
     stop : {"auto", "plateau"}, StopRule or None, default=None
-        A rule of `ngp.greedy.stopping` instead of `tol`. ``"auto"``, which is also what None means if neither a number
-        nor `tol` is given, stops when the gain of a step isn't significant: when the best of as many useless
-        candidates may gain as much. This takes several times as long as the steps themselves. ``"plateau"`` goes on
-        until the loss has not improved for three steps, then keeps the smallest selection within a standard error of
-        the best.
+        A rule of `ngp.greedy.stopping` instead of `tol`. With ``"auto"``, which is also what None means if neither a
+        number nor `tol` is given, the selection ends where no candidate, and no pair of them, is significant. With
+        ``"plateau"`` it is the smallest one whose loss is within a standard error of the lowest. Both come from the same
+        path, which goes on until both are known.
     groups : None, labels, list of lists, mapping or Groups, default=None
         Columns that enter together; category columns of a data frame always do. Costs of columns or groups are part of
         the groups (see `ngp.data.groups.make_groups`): with them, the largest improvement per cost wins a step.
@@ -113,10 +112,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     floating : bool, default=False
         Whether to take back wrong picks: after each addition what no longer pays is dropped, and in the end features
         are exchanged, one for one or one for several, as long as that lowers the loss (see `ngp.greedy.floating`).
-    look_ahead : int or LookAhead, default=1
-        How many features are added tentatively to find the best one to begin with: with 2, pairs are scored, so that
-        features that only work together are found. At most 5. `ngp.greedy.look_ahead.LookAhead` limits the number of
-        sets.
     screen : int, "auto" or None, default=None
         For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
@@ -201,7 +196,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         "loss": [StrOptions({"auto", *LOSSES})],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "floating": ["boolean"],
-        "look_ahead": [Interval(Integral, 1, 5, closed="both"), LookAhead],
         "screen": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
@@ -224,7 +218,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         loss: str = "auto",
         task: str = "auto",
         floating: bool = False,
-        look_ahead: int | LookAhead = 1,
         screen: int | Literal["auto"] | None = None,
         max_time: float | None = None,
         n_jobs: int | None = None,
@@ -243,7 +236,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         self.loss = loss
         self.task = task
         self.floating = floating
-        self.look_ahead = look_ahead
         self.screen = screen
         self.max_time = max_time
         self.n_jobs = n_jobs
@@ -528,7 +520,7 @@ class _Task(NamedTuple):
 
     def search(self) -> Search:
         """What finds the best candidate of a step."""
-        selector, ahead = self.selector, self.selector.look_ahead
+        selector = self.selector
         bind = partial(
             bind_predictor, self.predictor, random_state=self.seed, n_jobs=selector.n_jobs, device=selector.device
         )
@@ -536,7 +528,6 @@ class _Task(NamedTuple):
             self.problem,
             bind,
             None if selector.screen is None else Screening(selector.screen, self.seed, selector.n_jobs),
-            ahead if isinstance(ahead, LookAhead) else LookAhead(ahead),
             self.predictor.name,
         )
 
@@ -549,6 +540,7 @@ class _Task(NamedTuple):
             n_fixed=self.n_fixed,
             floating=self.selector.floating,
             seed=self.seed,
+            n_jobs=self.selector.n_jobs,
             made=made,
             observer=observer,
         )
@@ -604,6 +596,7 @@ def _stop_rule(selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray)
     """What the parameters of a selector say about the end of a pursuit."""
     number, n_fixed = selector.n_features_to_select, len(selector.fixed_)
     limits: list[StopRule] = []
+    level = Significance().level if selector.tol is None and selector.stop is None else None
     if isinstance(number, Integral):
         most = problem.n_candidates(fixed) + n_fixed
         if number > most:
@@ -612,28 +605,30 @@ def _stop_rule(selector: NeuralGreedyPursuit, problem: Problem, fixed: IntArray)
             )
         if number < n_fixed:
             raise ValueError(f"n_features_to_select={number} is less than the {n_fixed} fixed columns: give more.")
-        limits.append(MaxFeatures(int(number)))
+        limits.append(MaxFeatures(int(number), level))
     elif number is not None and selector.groups_.are_columns:
-        limits.append(MaxFeatures(max(1, round(float(number) * selector.n_features_in_))))
+        limits.append(MaxFeatures(max(1, round(float(number) * selector.n_features_in_)), level))
     elif number is not None:
-        limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns))))
-    rules = [*limits, *_what_pays(selector.tol, selector.stop, bool(limits))]
+        limits.append(MaxColumns(max(1, round(float(number) * problem.n_columns)), level))
+    rules = [*limits, *_what_pays(selector.tol, selector.stop, bool(limits), problem)]
     if selector.max_time is not None:
         rules.append(MaxTime(selector.max_time))
     return rules[0] if len(rules) == 1 else FirstOf(rules)
 
 
-def _what_pays(tol: float | None, stop: str | StopRule | None, limited: bool) -> list[StopRule]:
+def _what_pays(tol: float | None, stop: str | StopRule | None, limited: bool, problem: Problem) -> list[StopRule]:
     """The rule that says when a step no longer pays; none where there is a limit and nothing else is asked for."""
     if stop is not None and tol is not None:
         raise ValueError(f"tol={tol} and stop={stop!r} are two rules for one thing: give one of them.")
     if tol is not None:
         return [RelativeImprovement(tol)]
-    if stop is None:
-        return [] if limited else [Significance()]
-    if isinstance(stop, str):
-        return [Significance() if stop == "auto" else Plateau()]
-    return [stop]
+    if stop is None and limited:
+        return []
+    if isinstance(stop, StopRule):
+        return [stop]
+    # A single part of the validation says nothing about its own error.
+    plateau = Plateau(standard_errors=1.0 if np.count_nonzero(problem.part_weights) > 1 else 0.0)
+    return [Cut([plateau, Significance()] if stop == "plateau" else [Significance(), plateau])]
 
 
 class _Monitor:

@@ -60,15 +60,12 @@ OPTIONS = (
                  help="Stop when a step lowers the loss by less than this share; the fastest way, if you know the "
                  "share."),
     click.option("--stop", type=click.Choice(["auto", "plateau"]),
-                 help="Instead of --tol: auto stops when gains are no longer significant, and takes several times as "
-                 "long; plateau stops when the loss has not fallen for three steps, and keeps the fewest columns that "
-                 "are as good. Without --features and --tol, auto is the default."),
+                 help="Instead of --tol: auto ends where no column is significant any more; plateau keeps the fewest "
+                 "columns whose loss is within a standard error of the lowest. Without --features and --tol, auto is "
+                 "the default."),
     click.option("--floating", is_flag=True,
                  help="Take back wrong picks: drop what no longer pays, and exchange columns in the end. Takes "
                  "longer."),
-    click.option("--look-ahead", type=click.IntRange(1, 5), default=1, show_default=True, metavar="N",
-                 help="Try sets of N candidates in each step, up to 5: 2 finds pairs that only work together. Takes "
-                 "far longer."),
     click.option("--resamples", type=click.IntRange(min=0), default=0, metavar="N",
                  help="Select once more on N random halves of the rows, an even number, to see how stable the "
                  "selection is."),
@@ -152,7 +149,7 @@ def _check(data: str, settings: dict[str, Any]) -> None:
 def _selector(task: str, settings: dict[str, Any]) -> NeuralGreedyPursuit:
     from ngp import NeuralGreedyPursuit
 
-    same = ("predictor", "tol", "stop", "floating", "look_ahead", "cv", "screen", "max_time", "device", "checkpoint")
+    same = ("predictor", "tol", "stop", "floating", "cv", "screen", "max_time", "device", "checkpoint")
     return NeuralGreedyPursuit(
         **{name: settings[name] for name in same},
         n_features_to_select=settings["features"],

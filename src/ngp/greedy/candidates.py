@@ -1,23 +1,38 @@
-"""What a step of a pursuit looks for: the candidate that lowers the loss most, by itself or with others to come."""
+"""What a step of a pursuit looks for: the candidate that lowers the loss most.
+
+Candidates race. All are trained with the predictor's quickest stage (an SSFN with a single random layer); those that may
+still be the best go on to the next stage, which has twice the layers, until the last. Differences between candidates
+are paired: all share their random layers, their ridge and their folds. A candidate drops out if its loss exceeds the
+lowest one by more than two standard errors of the paired difference over the parts of the validation (with five folds,
+one winner in seventeen would drop out if layers varied as much as folds do; they vary far less), or if too many are
+ahead of it.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from math import inf, isfinite, isnan, nan
+from math import inf, isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
 
-from ngp._types import FloatArray, IntArray
+from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.look_ahead import Ahead, LookAhead, Outlook, best_ahead, worth
 from ngp.greedy.path import Step, certainty, scored_step
 from ngp.greedy.screening import Screening
 from ngp.predictors.base import ColumnSets, Losses, Scorer
 
 __all__ = ["Candidates", "Found", "Search", "Tally", "by_group"]
+
+# A race keeps candidates within so many standard errors of the best, ...
+KEPT_ERRORS = 2.0
+# ... at most this share of all, divided by the layers they were trained with, but so many in any case.
+KEPT_SHARE = 1 / 8
+LEAST_KEPT = 15
+# Candidates that choose the ridge of the first step.
+N_LEADERS = 3
 
 
 @dataclass
@@ -34,7 +49,6 @@ class Search:
     problem: Problem
     bind: Callable[[Problem], Scorer]  # makes what scores the candidates of a problem
     screening: Screening | None = None  # says which candidates are worth scoring; without it all are
-    look_ahead: LookAhead = field(default_factory=lambda: LookAhead(1))
     predictor: str = ""  # name of what predicts, for the record
     tally: Tally = field(default_factory=Tally)
     scorer: Scorer = field(init=False)
@@ -46,39 +60,77 @@ class Search:
         """The same search on other data."""
         return replace(self, problem=problem)
 
-    def depth(self, n_candidates: int, room: int | None) -> int:
-        """How many candidates are added tentatively in a step, if so many may be added at all."""
-        most = self.look_ahead.n_features
-        return min(most, n_candidates, most if room is None else max(1, room))
+    def scorer_of(self, selected: IntArray, number: int) -> Scorer:
+        """The scorer of a step, tuned to the selection as it stands."""
+        scorer = self.scorer.at(number)
+        return scorer.tuned(selected, ColumnSets.of([selected[:0]])) if len(selected) else scorer
 
-    def best(self, selected: IntArray, number: int, room: int | None = None, without: Collection[int] = ()) -> Found:
-        """Score all candidates, or those that promise most, and find the best one."""
-        problem, scorer = self.problem, self.scorer.at(number)
+    def best(
+        self,
+        selected: IntArray,
+        number: int,
+        *,
+        preferred: BoolArray | None = None,
+        without: Collection[int] = (),
+    ) -> Found:
+        """Score all candidates, or those that promise most, and find the best one; of the preferred groups, if given."""
+        problem = self.problem
         candidates = Candidates.beside(problem, selected)
         if without:
             candidates = candidates.take(np.flatnonzero(~np.isin(candidates.names, list(without))))
         if not len(candidates.names):
-            return Found(
-                candidates, inf, Losses(np.empty((0, len(problem.part_weights))), problem.part_weights), 0, None
-            )
-        depth = self.depth(len(candidates.names), room)
-        if self.screening and depth == 1:  # else sets are screened, of which there are more
+            nothing = Losses(np.empty((0, len(problem.part_weights))), problem.part_weights)
+            return Found(candidates, inf, nothing, np.zeros(0, np.intp), nan, 0, None)
+        if self.screening:
             costs = candidates.costs(problem)
             candidates = candidates.take(self.screening.best(problem, selected, candidates.columns, costs))
-        costs = candidates.costs(problem)
-        before, losses = score(problem, scorer, selected, candidates.columns)
-        self.tally.n_fits += len(candidates.names)
-        _warn_of_lost(losses)
-        values = worth(losses.comparable, before, costs)
+        eligible = None if preferred is None else preferred[candidates.names]
+        return self._race(selected, candidates, number, eligible if eligible is not None and eligible.any() else None)
+
+    def _race(self, selected: IntArray, candidates: Candidates, number: int, eligible: BoolArray | None) -> Found:
+        """All candidates, then fewer and fewer of the eligible ones, with more and more layers."""
+        n, columns, costs = len(candidates.names), candidates.columns, candidates.costs(self.problem)
+        scorer, first = self.scorer_of(selected, number), None
+        if not len(selected):
+            scorer, first = self._tuned_by_leaders(scorer, candidates)
+        racing, layers = np.arange(n), np.zeros(n, np.intp)
+        stages = scorer.stages
+        for place, stage in enumerate(stages):
+            before, losses = first or self._score(stage, selected, columns.take(racing))
+            if place == 0:
+                _warn_of_lost(losses)
+                latest = losses
+            latest.parts[racing], layers[racing], first = losses.parts, stage.n_layers, None
+            if latest.predictors is not None and losses.predictors is not None:
+                latest.predictors[racing] = losses.predictors
+            if place == 0 and eligible is not None:
+                losses = Losses(losses.parts[eligible], losses.weights)
+                racing = racing[eligible]
+            values = worth(losses.comparable, before, costs[racing])
+            if place + 1 < len(stages):
+                racing = racing[survivors(losses, values, max(LEAST_KEPT, int(KEPT_SHARE * n / stage.n_layers)))]
         best, second = two_best(values)
-        found = Found(candidates, before, losses, best, second)
-        if depth == 1 or found.diverged:
-            return found
-        width = self.look_ahead.beam_width
-        outlook = Outlook(problem, scorer, self.screening, selected, candidates.columns, costs, before, width)
-        ahead = best_ahead(outlook, values, depth)
-        self.tally.n_fits += outlook.n_fits
-        return found if ahead is None else found.led_by(ahead, depth)
+        final = Losses(latest.parts, latest.weights, latest.predictors)  # whose means are not those of the first stage
+        runner_up = None if second is None else int(racing[second])
+        return Found(candidates, before, final, layers, scorer.ridge, int(racing[best]), runner_up)
+
+    def _tuned_by_leaders(self, scorer: Scorer, candidates: Candidates) -> tuple[Scorer, tuple[float, Losses] | None]:
+        """The scorer of the first step, tuned to its leaders, and what is known of its first stage already."""
+        nothing = np.zeros(0, np.intp)
+        found = self._score(scorer.stages[0], nothing, candidates.columns)
+        leaders = np.argsort(found[1].comparable, kind="stable")[:N_LEADERS]
+        tuned = scorer.tuned(nothing, candidates.columns.take(np.sort(leaders)))
+        return tuned, found if tuned is scorer or tuned.ridge == scorer.ridge else None
+
+    def _score(self, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:
+        """Loss of the selection as it is and losses of candidates, side by side under the same conditions."""
+        self.tally.n_fits += len(candidates)
+        if not len(selected):
+            return float(scorer.constant_losses(self.problem).means[0]), scorer.add_losses(selected, candidates)
+        losses = scorer.add_losses(selected, candidates.with_empty())
+        predictors = None if losses.predictors is None else losses.predictors[:-1]
+        before = float(losses.means[-1])
+        return before if isfinite(before) else inf, Losses(losses.parts[:-1], losses.weights, predictors)
 
 
 class Candidates(NamedTuple):
@@ -114,11 +166,11 @@ class Found(NamedTuple):
 
     candidates: Candidates  # what was scored
     before: float  # loss of the selection as it is
-    losses: Losses  # with each candidate
+    losses: Losses  # with each candidate, those of the last stage it was in
+    layers: IntArray  # random layers of each candidate's losses
+    ridge: float  # that all of them share
     best: int  # position of the best candidate
     second: int | None  # of the one that comes next
-    ahead: float = nan  # loss of the best selection that was found by looking ahead; NaN if there is none
-    n_ahead: int = 1  # how many groups it adds
 
     @property
     def diverged(self) -> bool:
@@ -126,9 +178,9 @@ class Found(NamedTuple):
         return not np.isfinite(self.losses.means).any()
 
     @property
-    def final_loss(self) -> float:
-        """Loss with the best candidate and whatever was seen ahead of it."""
-        return float(self.losses.means[self.best]) if isnan(self.ahead) else self.ahead
+    def loss(self) -> float:
+        """Loss with the best candidate."""
+        return float(self.losses.means[self.best])
 
     def step(self, search: Search, last: Step) -> Step:
         """The step that adds the best candidate."""
@@ -147,32 +199,44 @@ class Found(NamedTuple):
             n_selected=last.n_selected + 1,
             n_columns=last.n_columns + len(columns[best]),
             losses=by_group(search.problem, names, means),
+            layers=by_group(search.problem, names, self.layers, 0),
+            ridge=self.ridge,
             predictor=search.predictor,
-            ahead=self.ahead,
-            n_ahead=self.n_ahead,
             certainty=certainty(self.losses, best, self.second),
         )
 
-    def led_by(self, ahead: Ahead, depth: int) -> Found:
-        """The same with the candidate that looking ahead found."""
-        second = self.second if ahead.first == self.best else None
-        return self._replace(best=ahead.first, second=second, ahead=ahead.loss, n_ahead=depth)
+
+def survivors(losses: Losses, values: FloatArray, most: int) -> IntArray:
+    """Places, in ascending order, of the candidates that may still be the best; at least two, if there are two."""
+    order = np.argsort(values, kind="stable")
+    kept = order[:most]
+    n_parts = int(np.count_nonzero(losses.weights))
+    if n_parts > 1 and np.array_equal(values, losses.comparable):  # no costs
+        differences = losses.parts[kept] - losses.parts[order[0]]
+        means = differences @ losses.weights
+        squares = ((differences - means[:, None]) * losses.weights) ** 2
+        errors = np.sqrt(n_parts / (n_parts - 1) * squares.sum(axis=1))
+        near = ~(means > KEPT_ERRORS * errors)
+        near[:2] = True
+        kept = kept[near]
+    return np.sort(kept)
 
 
-def score(problem: Problem, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:
-    """Loss of the selection as it is and losses of all candidates, side by side under the same conditions."""
-    if not len(selected):
-        return float(scorer.constant_losses(problem).means[0]), scorer.add_losses(selected, candidates)
-    losses = scorer.add_losses(selected, candidates.with_empty())
-    predictors = None if losses.predictors is None else losses.predictors[:-1]
-    before = float(losses.means[-1])
-    return before if isfinite(before) else inf, Losses(losses.parts[:-1], losses.weights, predictors)
+def worth(losses: FloatArray, before: float, costs: FloatArray) -> FloatArray:
+    """What candidates are compared by: losses, or improvements per cost where costs differ; the lower, the better.
+
+    On a loss that isn't finite all improve without end, whatever they cost.
+    """
+    if (costs == costs[0]).all() or not isfinite(before):
+        return losses
+    change = losses - before
+    return np.where(change < 0, change / costs, change)
 
 
-def by_group(problem: Problem, groups: IntArray, losses: FloatArray) -> FloatArray:
-    """Losses of some groups among all; NaN for the others."""
-    found = np.full(problem.groups.n_groups, np.nan)
-    found[groups] = losses
+def by_group(problem: Problem, groups: IntArray, values: FloatArray, otherwise: float = nan) -> FloatArray:
+    """Values of some groups among all."""
+    found = np.full(problem.groups.n_groups, otherwise, dtype=values.dtype)
+    found[groups] = values
     return found
 
 
@@ -189,4 +253,4 @@ def two_best(values: FloatArray) -> tuple[int, int | None]:
 def _warn_of_lost(losses: Losses) -> None:
     bad = ~np.isfinite(losses.means)
     if bad.any() and not bad.all():  # if all are, there is more to say
-        warnings.warn(f"{bad.sum()} candidates have a loss that is no finite number: they lose.", stacklevel=5)
+        warnings.warn(f"{bad.sum()} candidates have a loss that is no finite number: they lose.", stacklevel=6)

@@ -13,10 +13,9 @@ from joblib import effective_n_jobs
 
 from ngp._formatting import counted, duration
 from ngp._types import IntArray
-from ngp.greedy.candidates import Candidates, Search
-from ngp.greedy.look_ahead import n_sets
+from ngp.greedy.candidates import KEPT_SHARE, LEAST_KEPT, Candidates, Search
 from ngp.greedy.screening import n_scored
-from ngp.greedy.significance import FEWEST_DRAWS, MOST_DRAWS, bytes_kept
+from ngp.greedy.significance import LOOKS, SignificanceTest
 from ngp.greedy.stopping import StopRule
 from ngp.predictors.base import ColumnSets
 
@@ -24,8 +23,7 @@ __all__ = ["Estimate", "estimate_pursuit"]
 
 # Steps at most if the losses decide how many there are: nobody knows them before.
 ASSUMED_STEPS = 10
-# Draws that a step takes on average to be found significant, at most; the last one may take all.
-USUAL_DRAWS = 6
+MORE_TESTING = len(LOOKS)  # times as long as testing a sample: some steps take all permutations
 SAMPLE_SECONDS = 0.3  # for each of the three samples: first step, last step, screening
 # Steps' worth of candidates that floating scores for each feature, measured on ten fits: 2 to 6.
 MOST_EXCHANGES = 6
@@ -92,25 +90,24 @@ def estimate_pursuit(
     selected = np.unique(np.concatenate([fixed, candidates.columns.take(order).columns]))
     last = _Moment(search, selected, Candidates.beside(search.problem, selected).columns, n_steps)
     costs = np.linspace(first.candidate_seconds(), last.candidate_seconds(), max(1, n_steps))
-    looked, scored = np.array(
-        [_n_trained(search, len(candidates.names) - made, rule_room) for made, rule_room in _rooms(n_steps, is_known)]
-    ).T
-    steps = costs[:, 0] + scored * costs[:, 1]
+    left = len(candidates.names) - np.arange(max(1, n_steps))
+    scored = left if search.screening is None else np.array([n_scored(search.screening.screen, n) for n in left])
+    steps, leaders = costs[:, 0] + scored * costs[:, 1], costs[:, 1] * np.array([_n_raced(search, n) for n in scored]).T
     if search.screening:
         fixed_seconds, each = first.screening_seconds()
-        steps = steps + fixed_seconds + looked * each
+        steps = steps + fixed_seconds + left * each
     slowest = float(costs[-1].sum())  # a single candidate of the last step
     final = last.final_seconds(slowest) if n_steps else 0.0
-    if rule.level is None:
-        low, high = steps.sum(), steps.sum()
-    else:  # a step is tested by as many draws as it takes, each of which scores all candidates again
-        low, high = steps.sum() * (1 + FEWEST_DRAWS), steps.sum() * (1 + USUAL_DRAWS) + steps.max() * MOST_DRAWS
+    low, high = (steps + leaders[0]).sum(), (steps + leaders[1]).sum() + steps[0]  # the first may be scored twice
+    if rule.level is not None:
+        test = max(first.test_seconds(rule.level), last.test_seconds(rule.level))
+        low, high = low + test * n_steps, high + test * n_steps * MORE_TESTING
     if not is_known:
-        low = steps[0] * (1 if rule.level is None else 1 + FEWEST_DRAWS)
+        low = steps[0] + leaders[0, 0]
     if floating:  # at the end each feature is exchanged for all others, and left out, with others in its place
-        high += MOST_EXCHANGES * n_steps * steps.max()
+        high += MOST_EXCHANGES * n_steps * (steps + leaders[1]).max()
     vectors = 8 * (3 * search.problem.n_columns + (n_steps + 1) * search.problem.groups.n_groups)
-    memory = vectors + last.n_bytes(slowest) + (bytes_kept(search.problem) if rule.level is not None else 0)
+    memory = vectors + last.n_bytes(slowest)
     return Estimate(
         seconds=(seconds_before + (low + final) / SPREAD, seconds_before + (high + final) * SPREAD),
         memory=int(max(LEAST_BYTES, memory)),
@@ -129,20 +126,11 @@ def _n_steps(rule: StopRule, candidates: Candidates, n_fixed: int, n_fixed_colum
     return min(n, ASSUMED_STEPS), False
 
 
-def _rooms(n_steps: int, is_known: bool) -> list[tuple[int, int | None]]:
-    """For each step how many were made before, and how many more there may be."""
-    return [(made, n_steps - made if is_known else None) for made in range(n_steps)] or [(0, 0)]
-
-
-def _n_trained(search: Search, n_left: int, room: int | None) -> tuple[int, int]:
-    """How many candidates, or sets of them, a step looks at, and how many of them it trains."""
-    screening = search.screening
-    sets = n_sets(n_left, search.depth(n_left, room), search.look_ahead.beam_width, screening is not None)
-    if screening is None:
-        return n_left + sets, n_left + sets
-    if not sets:
-        return n_left, n_scored(screening.screen, n_left)
-    return max(n_left, sets), n_left + n_scored(screening.screen, sets)
+def _n_raced(search: Search, n: int) -> tuple[float, float]:
+    """How many candidates of the first stage the later stages take as long as, at least and at most."""
+    layers = [stage.n_layers for stage in search.scorer.stages]
+    kept = [min(n, max(LEAST_KEPT, int(KEPT_SHARE * n / each))) for each in layers[:-1]]
+    return sum(2 * each for each in layers[1:]), sum(a * b for a, b in zip(kept, layers[1:], strict=True))
 
 
 @dataclass(frozen=True)
@@ -161,13 +149,18 @@ class _Moment:
 
     def _score(self, number: int) -> None:
         sample = self._sample(number)
-        scorer = self.search.scorer.at(max(1, self.number))
+        scorer = self.search.scorer.at(max(1, self.number)).stages[0]
         scorer.add_losses(self.selected, sample.with_empty() if len(self.selected) else sample)
 
     def candidate_seconds(self) -> tuple[float, float]:
         """Time of a step without candidates, and of one candidate, from as large a sample as there is time for."""
         n_jobs = int(effective_n_jobs(getattr(self.search.scorer, "n_jobs", 1)))
         return _seconds(self._score, len(self.candidates), n_jobs)
+
+    def test_seconds(self, level: float) -> float:
+        """Time of the test of all candidates, with as many permutations as they take."""
+        test = SignificanceTest(self.search.problem, level, 0, getattr(self.search.scorer, "n_jobs", 1))
+        return sum(_seconds(lambda number: test.p_values(self.selected, self._sample(number)), len(self.candidates)))
 
     def screening_seconds(self) -> tuple[float, float]:
         """The same of the cheap pass."""

@@ -22,7 +22,7 @@ from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.candidates import Candidates, Search, by_group
 from ngp.greedy.path import Step, certainty, chosen, columns_of, scored_step
-from ngp.greedy.significance import SignificanceTest, share_taken, tail_probability
+from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import StopRule
 from ngp.predictors.base import ColumnSets, Losses, Scorer
 
@@ -38,7 +38,7 @@ class Floating:
 
     search: Search  # scores selections
     rule: StopRule  # says what a group must gain, and how much may be selected
-    test: SignificanceTest | None  # says whether a gain is significant, if the rule asks for it
+    test: SignificanceTest | None  # says what is significant, if nothing else may be selected
 
     def drop(self, steps: Sequence[Step], even_if_it_pays: bool = False) -> Step | None:
         """The drop of the group that is worth least, if it no longer pays; the last one added is spared.
@@ -49,7 +49,7 @@ class Floating:
         groups = [group for group in _droppable(problem, steps) if group != last.group]
         if not groups or (len(selected) == 2 and not len(selected[None])):  # nothing would be left
             return None
-        losses = self._without_each(steps, groups)
+        scorer, losses = self._scorer(steps), self._without_each(steps, groups)
         means = losses.comparable
         weakest, together = int(np.argmin(means[:-1])), float(means[-1])
         group = groups[weakest]
@@ -66,6 +66,8 @@ class Floating:
             n_selected=last.n_selected - 1,
             n_columns=last.n_columns - len(selected[group]),
             losses=by_group(problem, np.array(groups), means[:-1]),
+            layers=by_group(problem, np.array(groups), np.full(len(groups), scorer.n_layers), 0),
+            ridge=scorer.ridge,
             predictor=self.search.predictor,
             dropped=group,
         )
@@ -80,19 +82,19 @@ class Floating:
         if len(chosen(standing)) == 1 or chosen(standing).keys() in exchanged:
             return []
         swap = self._swap(standing)
-        return [swap] if swap else self._regrowth(standing, self._bar(steps))
+        return [swap] if swap else self._regrowth(standing)
 
     def _still_pays(self, steps: Sequence[Step], group: int, without: float, together: float) -> bool:
         """Whether a selected group still pays, given the losses without it and with it."""
         if self.test is None:
-            return Bar(self.rule.least_gain).is_met(without, together)
-        return self.test.p_value_of_selected(steps, group, without, together) <= self.test.level
+            return self._gains(without, together)
+        selected = chosen(steps)
+        own = selected.pop(group)
+        return bool(self.test.p_values(columns_of(selected), ColumnSets.of([own]))[0] <= self.test.level)
 
-    def _bar(self, steps: Sequence[Step]) -> Bar:
-        """What a group must gain to be added."""
-        if self.test is None:
-            return Bar(self.rule.least_gain)
-        return Bar(self.rule.least_gain, self.test.level, self.test.null_gains(steps))
+    def _gains(self, without: float, together: float) -> bool:
+        """Whether a loss is lowered by as much as the rule asks for."""
+        return without > together and without - together >= self.rule.least_gain * together
 
     def _swap(self, steps: Sequence[Step]) -> Step | None:
         """An exchange that lowers the loss, if there is one; the group that is worth least is tried first."""
@@ -104,7 +106,7 @@ class Floating:
 
     def _best_swap(self, steps: Sequence[Step], group: int) -> Step | None:
         """The exchange of one group that lowers the loss most, if any does."""
-        search, selected, last = self.search, chosen(steps), steps[-1]
+        search, selected, last, scorer = self.search, chosen(steps), steps[-1], self._scorer(steps)
         problem, own = search.problem, selected.pop(group)
         rest = columns_of(selected)
         candidates, place = self._instead_of(group, rest)
@@ -130,6 +132,8 @@ class Floating:
             n_selected=last.n_selected,
             n_columns=last.n_columns + len(new) - len(own),
             losses=by_group(problem, candidates.names, means),
+            layers=by_group(problem, candidates.names, np.full(len(means), scorer.n_layers), 0),
+            ridge=scorer.ridge,
             predictor=search.predictor,
             dropped=group,
             certainty=certainty(losses, best, place),
@@ -147,26 +151,33 @@ class Floating:
             candidates = candidates.take(np.union1d(best, np.flatnonzero(candidates.names == group)))
         return candidates, int(np.flatnonzero(candidates.names == group)[0])
 
-    def _regrowth(self, steps: Sequence[Step], bar: Bar) -> list[Step]:
+    def _regrowth(self, steps: Sequence[Step]) -> list[Step]:
         """Steps that leave a group out and add others instead, if that is better."""
         target = self._loss(steps)
         for group in _droppable(self.search.problem, steps):
-            grown = self._trimmed(self._grown(steps, group, target, bar), bar)
-            if grown and self._is_better(steps, grown, target, bar):
+            grown = self._trimmed(self._grown(steps, group, target))
+            if grown and self._is_better(steps, grown, target):
                 return grown[len(steps) :]
         return []
 
-    def _grown(self, steps: Sequence[Step], left_out: int, target: float, bar: Bar) -> list[Step]:
+    def _grown(self, steps: Sequence[Step], left_out: int, target: float) -> list[Step]:
         """The steps with others after them that do without a group, each of which pays; empty if they don't pay off."""
         grown, first = list(steps), len(steps)
         for left in reversed(range(len(chosen(steps)) - 1 + MORE_GROWN)):
             selected = chosen(grown)
             own = selected.pop(left_out, None)
-            found = self.search.best(columns_of(selected), len(selected), room=1, without={left_out})
-            if found.diverged or not bar.is_met(found.before, found.final_loss):
+            columns = columns_of(selected)
+            found = self.search.best(columns, len(selected), without={left_out})
+            if found.diverged:
                 return []
             step = found.step(self.search, grown[-1])
-            step = replace(step, p_value=bar.p_value(step.before, step.loss))
+            if self.test is not None:
+                p_values = self.test.p_values(columns, found.candidates.columns)
+                step = replace(step, p_value=float(p_values[found.best]))
+                if not step.p_value <= self.test.level:
+                    return []
+            elif not self._gains(step.before, step.loss):
+                return []
             if own is not None:
                 n_selected, n_columns = step.n_selected - 1, step.n_columns - len(own)
                 step = replace(step, action="swap", dropped=left_out, n_selected=n_selected, n_columns=n_columns)
@@ -179,23 +190,23 @@ class Floating:
                 return []
         return []
 
-    def _trimmed(self, steps: list[Step], bar: Bar) -> list[Step]:
+    def _trimmed(self, steps: list[Step]) -> list[Step]:
         """The steps, and drops of what doesn't pay or is too much; empty if too much is left."""
         while steps:
             too_many = self.rule.exceeded(steps[-1])
-            if not too_many and bar.is_any_gain:  # the number is given, whether they pay or not
-                return steps
+            if not too_many and self.test is None and self.rule.least_gain == 0:
+                return steps  # the number is given, whether they pay or not
             step = self.drop(steps, even_if_it_pays=too_many)
             if step is None:
                 return [] if too_many else steps
             steps.append(step)
         return []
 
-    def _is_better(self, steps: Sequence[Step], grown: Sequence[Step], target: float, bar: Bar) -> bool:
+    def _is_better(self, steps: Sequence[Step], grown: Sequence[Step], target: float) -> bool:
         """Whether the loss is lower, and by enough if there are more features; as many may not cost more."""
         loss = self._loss(grown)
         if grown[-1].n_selected > steps[-1].n_selected:
-            return bar.is_met(target, loss)
+            return self._gains(target, loss)
         return loss < target and self._cost(grown) <= self._cost(steps)
 
     def _cost(self, steps: Sequence[Step]) -> float:
@@ -217,33 +228,9 @@ class Floating:
         return self._scorer(steps).drop_losses(columns_of(selected), sets)
 
     def _scorer(self, steps: Sequence[Step]) -> Scorer:
-        return self.search.scorer.at(max(1, len(chosen(steps)) - 1))
-
-
-@dataclass(frozen=True)
-class Bar:
-    """What a group must gain to pay."""
-
-    least_gain: float  # the least relative gain
-    level: float = 1.0  # the largest p-value
-    null_gains: FloatArray | None = None  # what the best of all candidates gains by chance
-
-    @property
-    def is_any_gain(self) -> bool:
-        """Whether nothing is asked for but a gain."""
-        return self.least_gain == 0 and self.null_gains is None
-
-    def p_value(self, without: float, together: float) -> float:
-        """Probability that a candidate gains as much by chance; NaN if p-values aren't needed."""
-        if self.null_gains is None:
-            return nan
-        return tail_probability(self.null_gains, share_taken(without, together))[1]
-
-    def is_met(self, without: float, together: float) -> bool:
-        """Whether a group that lowers the loss in that way pays."""
-        if self.null_gains is not None:
-            return self.p_value(without, together) <= self.level
-        return without > together and without - together >= self.least_gain * together
+        """The scorer of selections of that size, tuned to this one."""
+        selected = chosen(steps)
+        return self.search.scorer_of(columns_of(selected), max(1, len(selected) - 1))
 
 
 def _droppable(problem: Problem, steps: Sequence[Step]) -> list[int]:

@@ -1,9 +1,9 @@
 """Algorithm 1 of the paper: add, in each step, the candidate whose retrained predictor has the lowest loss.
 
 The letters are the paper's: S is the selection, g a candidate (a column or a group of columns), L a validation loss,
-N the number of features and η the threshold of the stop rule. Beyond the paper, a step can look ahead or screen its
-candidates (`ngp.greedy.candidates`), gains can be tested (`ngp.greedy.significance`) and picks undone
-(`ngp.greedy.floating`); without these, what follows is Algorithm 1.
+N the number of features and η the threshold of the stop rule. Beyond the paper, candidates race or are screened
+(`ngp.greedy.candidates`), those that are significant are preferred and pairs are looked at (`ngp.greedy.significance`),
+and picks can be undone (`ngp.greedy.floating`); without these, what follows is Algorithm 1.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ngp._types import IntArray
-from ngp.greedy.candidates import Candidates, Search
+from ngp._types import BoolArray, IntArray
+from ngp.greedy.candidates import Candidates, Search, by_group
 from ngp.greedy.floating import Floating
 from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_step, taken_back
 from ngp.greedy.significance import SignificanceTest
@@ -36,6 +36,7 @@ def pursue(
     n_fixed: int | None = None,
     floating: bool = False,
     seed: int = 0,
+    n_jobs: int | None = None,
     made: Sequence[Step] = (),
     observer: Observer | None = None,
 ) -> Path:
@@ -43,7 +44,8 @@ def pursue(
 
     Ctrl-C gives up the step that is being made and keeps those before; unproven steps are taken back even then.
     """
-    pursuit = Pursuit(search, rule, floating, seed, made, observer)
+    test = None if rule.level is None else SignificanceTest(search.problem, rule.level, seed, n_jobs)
+    pursuit = Pursuit(search, rule, test, floating, made, observer)
     try:
         if not made:
             pursuit.append([start(search, fixed, len(fixed) if n_fixed is None else n_fixed)])
@@ -63,14 +65,14 @@ class Pursuit:
         self,
         search: Search,
         rule: StopRule,
+        test: SignificanceTest | None,
         floating: bool,
-        seed: int,
         made: Sequence[Step],
         observer: Observer | None,
     ) -> None:
         self.search, self.rule, self.observer, self.steps = search, rule, observer, list(made)
-        self.test = None if rule.level is None else SignificanceTest(search, rule, seed)
-        self.floating = Floating(search, rule, self.test) if floating else None
+        self.test = test
+        self.floating = Floating(search, rule, test if rule.is_strict else None) if floating else None
         self._settle()
 
     def run(self) -> Path:
@@ -78,7 +80,7 @@ class Pursuit:
         while True:
             while not (stop := self.stop()):  # N features, η, significance, a budget: a rule knows only the steps
                 self.begin()
-                self.append([self.drop() or self.add()])  # S_k = S_{k-1} ∪ {g}, or S_{k-1} without what no longer pays
+                self.append(self.drop() or self.add())  # S_k = S_{k-1} ∪ {g}, or S_{k-1} without what no longer pays
             self.steps = taken_back(self.steps, stop.keep)  # S_{k-1}, if the last step didn't pay
             if not (better := self.exchange(stop)):
                 return finished(self.steps, stop.reason, stop.partial)
@@ -100,23 +102,65 @@ class Pursuit:
         # No later step can prove the last ones any more, whatever it is that stops.
         return stop and replace(stop, keep=min(stop.keep, len(steps) - 1 - self.rule.n_unproven(steps)))
 
-    def add(self) -> Step:
-        """The step that adds the best candidate: argmin over g of L(S ∪ {g}), every predictor retrained."""
-        steps = self.standing
-        selected = chosen(steps)
-        found = self.search.best(columns_of(selected), len(selected), self.rule.room(steps[-1]))
-        if found.diverged:
-            warnings.warn(f"Step {len(self.steps)} ends the pursuit: {DIVERGED}.", stacklevel=4)
-            raise EarlyEnd(DIVERGED, partial=False)
-        step = found.step(self.search, steps[-1])
-        return replace(step, p_value=self.test.p_value(self.steps, step)) if self.test else step
+    def add(self) -> list[Step]:
+        """The step that adds the best candidate: argmin over g of L(S ∪ {g}), every predictor retrained.
 
-    def drop(self) -> Step | None:
+        Significant candidates come first. If there is none, a significant pair is added in two steps.
+        """
+        steps = self.standing
+        columns = columns_of(chosen(steps))
+        if self.test is None:
+            return [self.best(steps)]
+        problem, candidates = self.search.problem, Candidates.beside(self.search.problem, columns)
+        p_values = by_group(problem, candidates.names, self.test.p_values(columns, candidates.columns))
+        significant = p_values <= self.test.level
+        if not significant.any() and (pair := self.pair(steps, candidates)):
+            return pair
+        step = self.best(steps, significant)
+        return [replace(step, p_value=float(p_values[step.group]))]
+
+    def best(self, steps: Sequence[Step], preferred: BoolArray | None = None) -> Step:
+        """The step that adds the best candidate, of some that are preferred if there are any."""
+        selected = chosen(steps)
+        found = self.search.best(columns_of(selected), len(selected), preferred=preferred)
+        if found.diverged:
+            warnings.warn(f"Step {len(self.steps)} ends the pursuit: {DIVERGED}.", stacklevel=5)
+            raise EarlyEnd(DIVERGED, partial=False)
+        return found.step(self.search, steps[-1])
+
+    def pair(self, steps: Sequence[Step], candidates: Candidates) -> list[Step]:
+        """The steps that add the best of the leading pairs, if they are significant together.
+
+        Nobody looks twice: a step that isn't significant was made after a look in vain.
+        """
+        assert self.test is not None
+        room = self.rule.room(steps[-1])
+        looked = len(steps) > 1 and steps[-1].action == "add" and not steps[-1].p_value <= self.test.level
+        if looked or len(candidates.names) < 2 or (room is not None and room < 2):
+            return []
+        selected = chosen(steps)
+        columns = columns_of(selected)
+        found = self.test.pair(columns, candidates.columns)
+        if not found.p_value <= self.test.pair_level:
+            return []
+        sets = [np.unique(candidates.columns.take(pair).columns) for pair in found.leading]
+        losses = self.search.scorer_of(columns, len(selected)).add_losses(columns, ColumnSets.of(sets))
+        self.search.tally.n_fits += len(sets)
+        preferred = np.zeros(self.search.problem.groups.n_groups, dtype=bool)
+        preferred[candidates.names[found.leading[np.argmin(losses.comparable)]]] = True
+        first = self.best(steps, preferred)
+        preferred[first.group] = False
+        second = self.best([*steps, first], preferred)
+        ahead = replace(first, p_value=found.p_value, ahead=second.loss, n_ahead=2)
+        return [ahead, replace(second, p_value=found.p_value)]
+
+    def drop(self) -> list[Step]:
         """The step that drops what no longer pays, if there is something; only with floating."""
         steps = self.standing
         if self.floating is None or len(steps) <= 2 or self.rule.n_unproven(steps):
-            return None
-        return self.floating.drop(steps)
+            return []
+        step = self.floating.drop(steps)
+        return [step] if step else []
 
     def exchange(self, stop: Stop) -> list[Step]:
         """Steps that exchange features of a finished selection for better ones, if there are any."""
@@ -161,7 +205,7 @@ def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
     """Step 0: S_0 holds the fixed columns; L_0 is their loss, or that of the constant prediction if there are none."""
     problem, predictor = search.problem, search.predictor
     if len(fixed):
-        losses = search.scorer.at(1).add_losses(fixed[:0], ColumnSets.of([fixed]))
+        losses = search.scorer_of(fixed, 1).add_losses(fixed, ColumnSets.of([fixed[:0]]))
         search.tally.n_fits += 1
     else:
         losses, predictor = search.scorer.at(1).constant_losses(problem), "constant"
@@ -176,6 +220,7 @@ def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
         n_selected=n_fixed,
         n_columns=len(fixed),
         losses=np.full(problem.groups.n_groups, np.nan),
+        layers=np.zeros(problem.groups.n_groups, np.intp),
         predictor=predictor,
     )
     return replace(step, gain=nan)

@@ -52,33 +52,36 @@ class Step:
     gain : float
         Relative improvement, (before - loss) / loss.
     runner_up : int or None
-        The group that came second; of an exchange of one for one, what was dropped. None where there was none, or
-        where looking ahead decided for a group that wasn't first by itself.
+        The group that came second; of an exchange of one for one, what was dropped. None where there was none.
     runner_up_loss : float
         The loss it would have led to; NaN where there was none.
     seconds : float
         Duration of the step.
     n_fits : int
-        Number of selections that were scored: the candidates, without those that screening left out; those on columns
-        drawn anew, to see what chance gains; and what was tried to look ahead, to drop or to swap.
+        Number of selections that were scored: the candidates, without those that screening left out, once for each
+        stage of the race; and what was tried to tune, to find pairs, to drop or to swap.
     n_selected, n_columns : int
         Features (groups, fixed columns) and columns selected after the step.
     fold_losses, fold_weights : float arrays
         Loss in every part of the validation, and the parts' shares.
     losses : float array
         Loss of every group as a candidate, to be added or dropped; NaN where not tried.
+    layers : int array
+        How many random layers each of these losses comes from: the leaders of a race have more (see `SSFN`).
+    ridge : float
+        Ridge penalty of the predictor, chosen for all candidates of the step (see `SSFN`); NaN if there is none.
     predictor : str
         What predicted: of several predictors the one that won.
     kept : bool
         Whether the step is part of the final selection: neither taken back nor undone by a later one.
     p_value : float
-        Probability that the best of as many useless candidates gains as much (see `ngp.greedy.significance`), of this
-        step together with those directly before it that weren't significant; NaN if not computed.
+        Probability that the best of as many useless candidates looks as good (see `ngp.greedy.significance`), of a
+        pair for both its steps; NaN if not computed.
     dropped : int or None
         The group that was dropped.
     ahead : float
-        Loss of the best selection that was found by looking ahead, or of an exchange of one for several, which
-        begins with the added group; NaN where there is none.
+        Loss of a pair, or of an exchange of one for several, which begins with the added group; NaN where there is
+        none.
     n_ahead : int
         How many groups it adds.
     certainty : float
@@ -100,7 +103,9 @@ class Step:
     fold_losses: FloatArray
     fold_weights: FloatArray
     losses: FloatArray
+    layers: IntArray
     predictor: str
+    ridge: float = nan
     runner_up: int | None = None
     runner_up_loss: float = nan
     seconds: float = 0.0

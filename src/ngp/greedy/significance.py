@@ -1,282 +1,338 @@
-"""How much the best of all candidates would gain if none of them had anything to say beyond the selection.
+"""Whether a candidate knows anything about the targets that the selection doesn't know: p-values, and pairs.
 
-The best of many candidates always gains something. To see how much of it is chance, all columns that aren't selected
-are drawn anew, given those that are: what the selected ones and their squares say about a column stays, and the rest of
-all columns together goes to other rows. Such columns are as correlated with the selection and with each other as the
-real ones, but know nothing of the targets that the selection doesn't know. Plain shuffled columns would know less: they
-lose to irrelevant ones that are correlated with the selection, wherever the predictor hasn't learnt all of it.
+What the selection leaves unexplained is compared with a few functions of each candidate's columns: the column itself,
+its absolute value, waves. What the selected columns and their squares say about these functions is taken away first. If
+a candidate knows nothing more, the rest of it goes with any row as well as with its own. So the rows of all candidates
+are permuted together, again and again, and a candidate's p-value is the probability that the best of all candidates
+looks as good as it does after a permutation. Nothing is retrained for that.
 
-This takes rows for exchangeable, and dependence between columns for linear or quadratic. Where columns depend on each
-other in another way, a redrawn one knows a little less of the selection than the real one, and chance is taken for
-rarer than it is.
+What is compared are correlations: of a function with the residuals, and with their products with functions of the
+selected columns, which an interaction would change. Each is turned into the logarithm of its tail probability under a
+normal distribution, times the number of comparisons of its kind. The kinds share the error: half of it is for columns as
+they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal scores, so that
+no row outweighs the others.
+
+This takes rows for exchangeable, and dependence between columns for linear or quadratic. Without a selection, it is an
+exact permutation test, whatever the distributions are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from math import exp, expm1, isnan, log, log1p, pi, sqrt
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp, log, pi, sqrt
 
 import numpy as np
+from scipy.special import log_ndtr, ndtri
+from scipy.stats import rankdata
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.data.sources import ColumnSource, in_memory, read_columns
-from ngp.greedy.candidates import Search
-from ngp.greedy.path import Step, chosen, columns_of
-from ngp.greedy.stopping import StopRule
-from ngp.predictors.base import ColumnSets
+from ngp.greedy.unexplained import CLIP, residuals_of, rows_read, selected_inputs
+from ngp.kernels.parallel import run_tasks
+from ngp.predictors.base import ColumnSets, scaled_columns
 
-__all__ = ["RedrawnColumns", "SignificanceTest", "bytes_kept", "is_clear", "share_taken", "tail_probability"]
+__all__ = ["Pair", "SignificanceTest", "tail_probability"]
 
-# After so many draws, so many deviations are clear: few draws say little about how large a deviation is.
-CLEAR_DEVIATIONS = {3: 25.0, 4: 13.0, 5: 10.0}
-ALWAYS_CLEAR = 8.0
-FEWEST_DRAWS = min(CLEAR_DEVIATIONS)
-# From so many on, what is so many standard errors away from the level is clear, too; there are never more than those.
-DRAWS_TO_TELL = 6
-CLEAR_ERRORS = 2.0
-MOST_DRAWS = 40
-# Draws of a selected group, to see whether it still pays: each is one training.
-OWN_DRAWS = 20
-# Columns that take no more bytes are drawn once and kept, others whenever they are read.
-KEPT_BYTES = 2**28
-BLOCK_BYTES = 2**20  # that are drawn at once
-# Rows for each selected column that it takes to reckon with its square, and deviations beyond which it isn't squared:
-# a few far rows would make up all of it.
+WAVE = 1.2  # first frequency of the waves, in a column's deviations: one wave spans most rows
+# Error shares of a column as it is, of other functions of it, and of its interactions with the selection.
+SHARES = (0.5, 0.25, 0.25)
+MOST_INTERACTING = 8  # selected columns that interact by themselves; of more, so many random combinations
+# Rows for each selected column that it takes to reckon with its square, and deviations beyond which it isn't squared.
 ROWS_PER_SQUARE = 8
 MOST_SQUARED = 3.0
-# Variance of a combination of selected columns, relative to the largest, that is taken for rounding.
-LEAST_VARIANCE = 1e-10
-EULER = 0.5772156649015329
-MOST_EXPONENT = 700.0  # of a double
+# Number of permutations after which to see whether a few exceed what was found: then all of them would.
+LOOKS = (19, 49, 99, 199)
+EXCEEDED = 5
+CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutations
+ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
+DEAD = 1e-8  # share of a function's variance that the selection leaves at least
+CHUNK_NUMBERS = 2**18  # in the columns of a task. Fixed, as bits of a matrix product depend on what is multiplied together
+# Pairs are a second test: it gets this share of the level.
+PAIR_SHARE = 0.5
+PAIR_LOOKS = LOOKS[:3]
+LEADING_PAIRS = 32  # of which the best one is found by training
+HOPELESS_PAIR = 20.0  # times the level: no permutations are needed to see that nothing is there
+# Pairs take no more operations than so many steps of networks with 100 units: else only the best columns are paired.
+PAIR_STEPS = 10
+NETWORK_OPERATIONS = 2e4  # of a row of a candidate's network
+BLOCK_PAIRED = 512  # columns that are paired with all at a time
 STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the same ones
 
 
-class RedrawnColumns(ColumnSource):
-    """X with columns drawn anew, given the selected ones: all others, or some of them."""
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """What candidates are compared with, given a selection: scaled so that a correlation is a standard normal."""
 
-    def __init__(
-        self, problem: Problem, selected: IntArray, key: tuple[int, int, int], drawn: IntArray | None = None
-    ) -> None:
-        self.X, self.selected, self.drawn = problem.X, selected, drawn
-        self.shape, self.dtype = (problem.n_samples, problem.n_columns), np.dtype(np.float64)
-        self.names = getattr(problem.X, "names", None)
-        weights = np.where(problem.trains, problem.weights, 0.0)
-        self._shares = weights / weights.sum()
-        n_rows = int(np.count_nonzero(weights))
-        self._basis = self._orthonormal(self._with_squares(problem.columns(selected), n_rows))
-        self._rows = self._order(problem, key)
-        # Regressions leave less than is there: as much as their parameters took.
-        self._factor = sqrt(max(1, n_rows - 1) / max(1, n_rows - 1 - len(self._basis)))
+    rows: IntArray
+    basis: AnyArray  # orthonormal functions of the selected columns (b, J), which candidates are freed of
+    residuals: AnyArray  # (J, Q)
+    interactions: AnyArray  # products of residuals and functions of the selected columns (J, V)
+    n_columns: int  # of all candidates
 
-    @staticmethod
-    def _order(problem: Problem, key: tuple[int, int, int]) -> IntArray:
-        """Row from which the rest of each row is taken; rows that train and rows that only judge don't mix."""
-        seed, step, draw = key
-        names = np.array([seed, STREAM], dtype=np.uint64)
-        generator = np.random.Generator(np.random.Philox(key=names, counter=[0, step, draw, 0]))
-        source, trains = np.arange(problem.n_samples), problem.trains[problem.useful]
-        for rows in (problem.useful[trains], problem.useful[~trains]):
-            source[rows] = generator.permutation(rows)
-        return source
-
-    def _means(self, columns: FloatArray) -> FloatArray:
-        means: FloatArray = (columns * self._shares).sum(axis=1, keepdims=True)
-        return means
-
-    def _with_squares(self, columns: FloatArray, n_rows: int) -> FloatArray:
-        """Columns and their squares, as long as there are enough rows to tell what they say."""
-        if ROWS_PER_SQUARE * len(columns) > n_rows:
-            return columns
-        centred = columns - self._means(columns)
-        deviations = np.sqrt((centred**2 * self._shares).sum(axis=1, keepdims=True))
-        scaled = np.divide(centred, deviations, out=np.zeros_like(centred), where=deviations > 0)
-        return np.concatenate([columns, np.clip(scaled, -MOST_SQUARED, MOST_SQUARED) ** 2])
-
-    def _orthonormal(self, columns: FloatArray) -> FloatArray:
-        """Combinations of columns with mean 0, variance 1 and no correlation; what repeats others is left out."""
-        columns = columns - self._means(columns)
-        values, vectors = np.linalg.eigh((columns * self._shares) @ columns.T)
-        large = values > LEAST_VARIANCE * values.max(initial=0)
-        basis: FloatArray = (vectors[:, large] / np.sqrt(values[large])).T @ columns
-        return basis
-
-    def read(self, columns: IntArray, rows: slice = slice(None)) -> AnyArray:
-        """Read columns, as rows of an array (see `ColumnSource.read`)."""
-        redrawn = np.array(read_columns(self.X, columns), dtype=np.float64, order="C")
-        changes = ~np.isin(columns, self.selected) if self.drawn is None else np.isin(columns, self.drawn)
-        new = np.flatnonzero(changes)
-        step = max(1, BLOCK_BYTES // (8 * self.shape[0]))
-        for start in range(0, len(new), step):
-            block = new[start : start + step]
-            redrawn[block] = self._drawn(redrawn[block])
-        return redrawn[:, rows]
-
-    def _drawn(self, real: FloatArray) -> FloatArray:
-        """Other columns in place of real ones."""
-        means = self._means(real)
-        real = real - means
-        known = np.zeros_like(real)
-        for direction in self._basis:  # one by one: bits of a matrix product depend on what is read together
-            known += (real * (self._shares * direction)).sum(axis=1, keepdims=True) * direction
-        drawn: FloatArray = known + self._factor * (real - known)[:, self._rows] + means
-        return drawn
+    @property
+    def kinds(self) -> list[tuple[slice, AnyArray, float]]:
+        """Kinds of comparisons: the functions, the signals, and the logarithm of how many share the error."""
+        shares = SHARES if self.interactions.shape[1] else (0.5, 0.5)
+        kinds = [(slice(0, 1), self.residuals), (slice(1, None), self.residuals), (slice(None), self.interactions)]
+        return [
+            (functions, signals, log(2 * self.n_columns * len(range(8)[functions]) * signals.shape[1] / share))
+            for (functions, signals), share in zip(kinds, shares, strict=False)
+        ]
 
 
-def bytes_kept(problem: Problem) -> int:
-    """Memory for the columns of a draw; none where there are so many that they are drawn whenever they are read."""
-    n_bytes = 8 * problem.n_samples * problem.n_columns
-    return n_bytes if n_bytes <= KEPT_BYTES else 0
+@dataclass(frozen=True)
+class Pair:
+    """Two candidates that may know something together."""
+
+    leading: IntArray  # positions (n, 2) of the candidates of the pairs that look best
+    p_value: float  # of the best one
 
 
-def share_taken(before: float, loss: float) -> float:
-    """Share of a loss that was taken away; nothing can be taken from none."""
-    return 1 - loss / before if before > 0 else 0.0
-
-
+@dataclass(frozen=True)
 class SignificanceTest:
-    """p-values of the steps of a pursuit."""
+    """p-values of candidates, given a selection."""
 
-    def __init__(self, search: Search, rule: StopRule, seed: int) -> None:
-        assert rule.level is not None
-        self.search, self.rule, self.level, self.seed = search, rule, rule.level, seed
-        self._draws: dict[int, Draws] = {}  # the last one, by the number of its first step
-
-    def p_value(self, steps: Sequence[Step], step: Step) -> float:
-        """Probability that the best candidate gains as much by chance as the one that a new step adds.
-
-        It is that of the step together with those directly before it that aren't significant.
-        """
-        return self._draws_of(steps, len(steps), len(steps)).see(step)
-
-    def null_gains(self, steps: Sequence[Step]) -> FloatArray:
-        """What the best of all candidates gained by chance when the last addition was judged."""
-        number = max(number for number, step in enumerate(steps) if step.action == "add")
-        return self._draws_of(steps, number, number + 1).first_gains
-
-    def _draws_of(self, steps: Sequence[Step], number: int, end: int) -> Draws:
-        """What the addition with a number is compared with, after the draws have seen the steps up to the end."""
-        first = number - self.rule.n_unproven(steps[:number])
-        if first not in self._draws:
-            selected = chosen([step for step in steps[:first] if step.kept])
-            self._draws = {first: Draws(self, columns_of(selected), len(selected))}
-        draws, n_fits = self._draws[first], self.search.tally.n_fits
-        for step in steps[first + draws.n_steps : end]:  # those of an earlier process are seen again
-            draws.see(step)
-        self.search.tally.n_fits = n_fits  # which their steps have counted
-        return draws
-
-    def p_value_of_selected(self, standing: Sequence[Step], group: int, without: float, together: float) -> float:
-        """Probability that a selected group lowers the loss as much by chance, if it knew no more than the rest.
-
-        The columns of the group alone are drawn anew, given the rest.
-        """
-        problem, selected = self.search.problem, chosen(standing)
-        own, step, rest = selected.pop(group), len(selected), columns_of(selected)
-        selections = ColumnSets.of([np.sort(np.concatenate([rest, own]))])
-        gains = []
-        for draw in range(OWN_DRAWS):
-            redrawn = RedrawnColumns(problem, rest, (self.seed, step, MOST_DRAWS + draw), own)
-            scorer = self.search.bind(problem.with_changed(own, redrawn)).at(step)
-            gains.append(share_taken(without, float(scorer.add_losses(rest[:0], selections).means[0])))
-        self.search.tally.n_fits += OWN_DRAWS
-        return tail_probability(np.array(gains), share_taken(without, together))[1]
-
-
-@dataclass
-class _Drawn:
-    """What was selected and gained on columns that were drawn anew."""
-
-    columns: IntArray
-    before: float = 0.0  # the loss before the first step
-    gains: list[float] = field(default_factory=list)  # of the best steps up to each
-
-
-class Draws:
-    """Steps that come one after another, and how much as many steps gain by chance.
-
-    Several steps gain what the best of them, together with those before it, gain: a further one that gains nothing
-    changes nothing, though it may gain less by chance.
-    """
-
-    def __init__(self, test: SignificanceTest, selected: IntArray, step: int) -> None:
-        self.test, self.selected, self.step = test, selected, step
-        self._before = self._gain = 0.0
-        self._aheads: list[int] = []
-        self._drawn: list[_Drawn] = []
+    problem: Problem
+    level: float  # largest p-value that is significant: what is clear is found out quickly
+    seed: int
+    n_jobs: int | None = None
 
     @property
-    def n_steps(self) -> int:
-        """How many steps it has seen."""
-        return len(self._aheads)
+    def pair_level(self) -> float:
+        """Largest p-value of a pair that is significant."""
+        return PAIR_SHARE * self.level
 
-    @property
-    def first_gains(self) -> FloatArray:
-        """What the first step gained by chance, in each draw."""
-        return np.array([drawn.gains[0] for drawn in self._drawn])
+    def p_values(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
+        """Probability of each candidate that the best of all looks as good by chance."""
+        signals = self._signals(selected, len(candidates.columns))
+        chunks = self._chunks(candidates.columns, len(signals.rows))
+        shared, starts = (self.problem, signals), candidates.bounds[:-1]
+        found = run_tasks(_chunk_evidence, [(chunk,) for chunk in chunks], self.n_jobs, shared=shared)
+        logs, bounds = (np.minimum.reduceat(np.concatenate(each), starts) for each in zip(*found, strict=True))
+        if bounds.min() <= log(CLEAR_SHARE * self.level):  # whatever the distributions are
+            certain: FloatArray = np.exp(np.minimum(logs, 0))
+            return certain
 
-    def see(self, step: Step) -> float:
-        """See one more step, and say how probable the gain of all steps is by chance.
+        def minima(orders: IntArray) -> FloatArray:
+            arguments = [(chunk, orders) for chunk in chunks]
+            least: FloatArray = np.min(run_tasks(_chunk_null, arguments, self.n_jobs, shared=shared), axis=0)
+            return least
 
-        Chance means that no candidate knows anything that the selection before the first step doesn't know. As many
-        draws are made as it takes to be clear about it.
+        return _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), LOOKS))
+
+    def pair(self, selected: IntArray, candidates: ColumnSets) -> Pair:
+        """The pairs of candidates that look best together, and the p-value of the best one.
+
+        Compared are products of two columns, or of waves of them, with the residuals.
         """
-        loss = step.loss if isnan(step.ahead) else step.ahead
-        if self._aheads:
-            self._gain = max(self._gain, share_taken(self._before, loss))
-        else:
-            self._before, self._gain = step.before, share_taken(step.before, loss)
-        self._aheads.append(step.n_ahead)
-        for drawn in range(len(self._drawn)):
-            self._go_on(drawn)
-        while True:
-            n_draws = len(self._drawn)
-            if n_draws >= FEWEST_DRAWS:
-                deviations, probability = tail_probability(
-                    np.array([each.gains[-1] for each in self._drawn]), self._gain
-                )
-                if n_draws >= MOST_DRAWS or is_clear(deviations, n_draws, self.test.level):
-                    return probability
-            self._drawn.append(_Drawn(self.selected))
-            self._go_on(n_draws)
+        signals = self._signals(selected, len(candidates.columns))
+        columns = self._pairable(signals, candidates, len(selected))
+        owners = np.repeat(np.arange(len(candidates)), candidates.sizes)[columns]
+        values = scaled_columns(self.problem, candidates.columns[columns], signals.rows, CLIP).astype(np.float32)
+        factors = _freed(np.concatenate([values, np.cos(2 * WAVE * values)]), signals.basis)
+        factors *= sqrt(factors.shape[1])  # deviation one
+        owners, shared = np.tile(owners, 2), (_Factors(factors, np.tile(owners, 2), signals.residuals),)
+        starts = range(0, len(factors), BLOCK_PAIRED)
+        found = run_tasks(_block_pairs, [(start,) for start in starts], self.n_jobs, shared=shared)
+        strengths, places = (np.concatenate(each) for each in zip(*found, strict=True))
+        order = np.argsort(-strengths, kind="stable")[: 4 * LEADING_PAIRS]
+        leading = np.unique(np.sort(owners[places[order]], axis=1), axis=0, return_index=True)
+        leading_pairs = leading[0][np.argsort(leading[1])][:LEADING_PAIRS]
+        n_tests = len(factors) * (len(factors) - 1) / 2 * signals.residuals.shape[1]
+        best = log(2 * n_tests) + float(log_ndtr(-strengths[order[0]]))
+        if best > log(HOPELESS_PAIR * self.level):
+            return Pair(leading_pairs, 1.0)
 
-    def _go_on(self, number: int) -> None:
-        """Make as many steps of a draw as there are steps."""
-        # Nothing else is kept of a draw: its columns may be large, and are the same whenever they are drawn.
-        problem, drawn = self.test.search.problem, self._drawn[number]
-        redrawn = RedrawnColumns(problem, self.selected, (self.test.seed, self.step, number))
-        X = in_memory(redrawn) if bytes_kept(problem) else redrawn  # the same numbers
-        search = self.test.search.on(replace(problem, X=X))
-        for made in range(len(drawn.gains), len(self._aheads)):
-            found = search.best(drawn.columns, self.step + made, self._aheads[made])
-            if found.diverged:
-                drawn.gains.append(drawn.gains[-1] if made else 0.0)
-                continue
-            if made == 0:
-                drawn.before = found.before
-            drawn.gains.append(max([share_taken(drawn.before, found.final_loss), *drawn.gains[-1:]]))
-            drawn.columns = np.concatenate([drawn.columns, found.candidates.columns[found.best]])
+        def minima(orders: IntArray) -> FloatArray:
+            arguments = [(start, orders) for start in starts]
+            largest = np.max(run_tasks(_block_null, arguments, self.n_jobs, shared=shared), axis=0)
+            least: FloatArray = log(2 * n_tests) + log_ndtr(-largest)
+            return least
+
+        null = self._null(minima, best, self.pair_level, len(selected), PAIR_LOOKS)
+        return Pair(leading_pairs, float(_ranked(np.array([best]), null)[0]))
+
+    def _null(
+        self,
+        minima: Callable[[IntArray], FloatArray],
+        best: float,
+        level: float,
+        step: int,
+        looks: tuple[int, ...],
+    ) -> FloatArray:
+        """What is found in as many permutations as it takes to be clear about the best that was found."""
+        null = np.zeros(0)
+        for number in looks:
+            null = np.append(null, minima(self._orders(step, len(null), number)))
+            exceeding = np.count_nonzero(null <= best + ROUNDING)
+            if exceeding >= EXCEEDED or (not exceeding and tail_probability(-null, -best) < CLEAR_SHARE * level):
+                break
+        return null
+
+    def _signals(self, selected: IntArray, n_columns: int) -> Signals:
+        """What candidates are compared with."""
+        rows = rows_read(self.problem, self.seed)
+        inputs = selected_inputs(self.problem, selected, rows)
+        residuals = residuals_of(self.problem, inputs, rows, self.seed)
+        if self.problem.classes is None:
+            residuals = ndtri((rankdata(residuals, axis=0) - 0.5) / len(rows))
+        residuals = residuals * (self.problem.weights[rows] / self.problem.weights[rows].mean())[:, None]
+        columns = inputs.T
+        if len(columns) > MOST_INTERACTING:
+            generator = np.random.default_rng([self.seed, STREAM, len(columns)])
+            columns = generator.standard_normal((MOST_INTERACTING, len(columns))) @ columns / sqrt(len(columns))
+        functions = np.concatenate([columns, np.cos(2 * WAVE * columns)])
+        functions -= functions.mean(axis=1, keepdims=True)
+        interactions = (residuals[:, :, None] * functions.T[:, None, :]).reshape(len(rows), -1)
+        return Signals(rows, _basis(inputs.T), _standard(residuals), _standard(interactions), n_columns)
+
+    def _orders(self, step: int, first: int, end: int) -> IntArray:
+        """Permutations of the rows, each the same whenever it is drawn."""
+        n_rows = len(rows_read(self.problem, self.seed))
+        key = np.array([self.seed, STREAM], dtype=np.uint64)
+        generators = (
+            np.random.Generator(np.random.Philox(key=key, counter=[0, step, draw, 0])) for draw in range(first, end)
+        )
+        return np.array([generator.permutation(n_rows) for generator in generators], dtype=np.intp)
+
+    def _chunks(self, columns: IntArray, n_rows: int) -> list[IntArray]:
+        length = max(1, CHUNK_NUMBERS // n_rows)
+        return [columns[start : start + length] for start in range(0, len(columns), length)]
+
+    def _pairable(self, signals: Signals, candidates: ColumnSets, n_selected: int) -> IntArray:
+        """Places of the columns to be paired: all, or as many as can be afforded, those that look best by themselves."""
+        n_columns, n_outputs = len(candidates.columns), signals.residuals.shape[1]
+        most = int(PAIR_STEPS * (n_selected + 1) * NETWORK_OPERATIONS / (8 * n_outputs))
+        if n_columns <= most:
+            return np.arange(n_columns)
+        chunks = [(chunk,) for chunk in self._chunks(candidates.columns, len(signals.rows))]
+        found = run_tasks(_chunk_evidence, chunks, self.n_jobs, shared=(self.problem, signals))
+        logs = np.concatenate([each for each, _ in found])
+        return np.sort(np.argsort(logs, kind="stable")[:most])
 
 
-def tail_probability(gains: FloatArray, gain: float) -> tuple[float, float]:
-    """How many standard deviations a gain is above others, and how probable that is.
+def _basis(columns: FloatArray) -> AnyArray:
+    """Orthonormal combinations of one, some columns (k, J) and, if there are enough rows, their squares."""
+    parts = [np.ones((1, columns.shape[1])), columns]
+    if ROWS_PER_SQUARE * len(columns) <= columns.shape[1]:
+        parts.append(np.clip(columns, -MOST_SQUARED, MOST_SQUARED) ** 2)
+    _, deviations, basis = np.linalg.svd(np.concatenate(parts), full_matrices=False)
+    return basis[deviations > 1e-9 * deviations[0]].astype(np.float32)
 
-    The largest of many numbers has nearly a Gumbel distribution; it is fitted by mean and deviation.
+
+def _standard(signals: FloatArray) -> AnyArray:
+    """Signals with mean zero and, over permutations of the rows, unit variance of products with unit vectors."""
+    signals = signals - signals.mean(axis=0)
+    deviations = np.sqrt((signals**2).sum(axis=0) / max(1, len(signals) - 1))
+    return np.divide(signals, deviations, out=np.zeros_like(signals), where=deviations > 0).astype(np.float32)
+
+
+def _functions(values: FloatArray) -> AnyArray:
+    """Functions (8, n, J) of columns: themselves, their absolute values, three waves."""
+    x = values.astype(np.float32)
+    c, s = np.cos(WAVE * x), np.sin(WAVE * x)
+    c2, s2 = 2 * c * c - 1, 2 * s * c
+    return np.stack([x, np.abs(x), c, s, c2, s2, c2 * c - s2 * s, s2 * c + c2 * s])
+
+
+def _freed(functions: AnyArray, basis: AnyArray) -> AnyArray:
+    """Rows without what the basis says about them, of unit length; zero if nothing is left."""
+    rows = functions.reshape(-1, functions.shape[-1])
+    before = (rows * rows).sum(axis=1)
+    rows = rows - (rows @ basis.T) @ basis
+    after = (rows * rows).sum(axis=1)
+    scale = np.divide(1, np.sqrt(after), out=np.zeros_like(after), where=after > DEAD * before)
+    freed: AnyArray = (rows * scale[:, None]).reshape(functions.shape)
+    return freed
+
+
+def _chunk_functions(problem: Problem, signals: Signals, columns: IntArray) -> AnyArray:
+    return _freed(_functions(scaled_columns(problem, columns, signals.rows, CLIP)), signals.basis)
+
+
+def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Logarithm of each column's p-value times the number of comparisons: if normal, and by Bernstein's inequality."""
+    functions = _chunk_functions(problem, signals, columns)
+    peaks, logs, bounds = np.abs(functions).max(axis=2), [], []
+    for kind, compared, multiple in signals.kinds:
+        sizes = np.abs(functions[kind] @ compared).max(axis=2).astype(np.float64)
+        jumps = peaks[kind] * np.abs(compared).max(initial=0)
+        logs.append(multiple + log_ndtr(-sizes.max(axis=0)))
+        bounds.append(multiple - (sizes**2 / (2 + 2 / 3 * jumps * sizes)).max(axis=0))
+    return np.min(logs, axis=0), np.min(bounds, axis=0)
+
+
+def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: IntArray) -> FloatArray:
+    """Smallest of these logarithms in each of some permutations."""
+    functions, minima = _chunk_functions(problem, signals, columns), np.full(len(orders), np.inf)
+    for number, order in enumerate(orders):
+        for kind, compared, multiple in signals.kinds:
+            largest = float(np.abs(functions[kind] @ compared[order]).max())
+            minima[number] = min(minima[number], multiple + float(log_ndtr(-largest)))
+    return minima
+
+
+@dataclass(frozen=True, eq=False)
+class _Factors:
+    """Functions of columns (n, J) that are multiplied with each other, whose they are, and the residuals."""
+
+    values: AnyArray
+    owners: IntArray
+    residuals: AnyArray
+
+
+def _block_scales(factors: _Factors, start: int) -> tuple[slice, AnyArray]:
+    """Rows of a block, and what turns its sums of products with all later factors into standard normals; 0: no pair."""
+    values, block = factors.values, slice(start, start + BLOCK_PAIRED)
+    n_rows = values.shape[1]
+    means = values[block] @ values[start:].T / n_rows
+    variances = np.square(values[block]) @ np.square(values[start:]).T / n_rows - means**2
+    apart = np.triu(factors.owners[block, None] != factors.owners[None, start:], 1)
+    scales = np.where(apart, 1 / np.sqrt(n_rows * np.maximum(variances, 0.05)), 0)
+    return block, scales.astype(np.float32)
+
+
+def _block_sizes(factors: _Factors, block: slice, scales: AnyArray, residuals: AnyArray) -> AnyArray:
+    """Largest correlation of each product with any of the residuals."""
+    values = factors.values
+    sizes = np.zeros_like(scales)
+    for output in residuals.T:
+        np.maximum(sizes, np.abs((values[block] * output) @ values[block.start :].T), out=sizes)
+    sizes *= scales
+    return sizes
+
+
+def _block_pairs(factors: _Factors, start: int) -> tuple[FloatArray, IntArray]:
+    """The largest correlations in a block, and the two factors of each."""
+    block, scales = _block_scales(factors, start)
+    sizes = _block_sizes(factors, block, scales, factors.residuals)
+    flat = sizes.ravel()
+    top = np.argpartition(-flat, min(len(flat) - 1, 4 * LEADING_PAIRS))[: 4 * LEADING_PAIRS]
+    return flat[top].astype(np.float64), start + np.stack(np.unravel_index(top, sizes.shape), axis=1)
+
+
+def _block_null(factors: _Factors, start: int, orders: IntArray) -> FloatArray:
+    """The largest correlation in a block, in each of some permutations of the residuals."""
+    block, scales = _block_scales(factors, start)
+    return np.array([_block_sizes(factors, block, scales, factors.residuals[order]).max() for order in orders])
+
+
+def _ranked(logs: FloatArray, null: FloatArray) -> FloatArray:
+    """p-values by rank among the permutations; beyond all of them, by the tail of their distribution."""
+    exceeding = np.searchsorted(np.sort(null), logs + ROUNDING, side="right")
+    ranked = (1 + exceeding) / (1 + len(null))
+    tails = [min(rank, tail_probability(-null, -value)) for rank, value in zip(ranked, logs, strict=True)]
+    p_values: FloatArray = np.where(exceeding == 0, tails, ranked)
+    return p_values
+
+
+def tail_probability(values: FloatArray, value: float) -> float:
+    """How probable a value is that is as large, or larger, where others were drawn: beyond most of them.
+
+    Values are logarithms of p-values, so that their tail falls by a factor of e per unit, or more slowly if they
+    scatter more than that.
     """
-    n, deviation = len(gains), float(gains.std(ddof=1))
-    if deviation == 0:
-        return (np.inf, 0.0) if gain > gains[0] else (0.0, 1.0)
-    # The mean is known no better than from n draws.
-    deviations = float(gain - gains.mean()) / (deviation * sqrt(1 + 1 / n))
-    return deviations, -expm1(-exp(min(MOST_EXPONENT, -(deviations * pi / sqrt(6) + EULER))))
-
-
-def is_clear(deviations: float, n_draws: int, level: float) -> bool:
-    """Whether so many draws are enough to say on which side of a level the probability is."""
-    if deviations > CLEAR_DEVIATIONS.get(n_draws, ALWAYS_CLEAR):
-        return True
-    at_level = -(log(-log1p(-level)) + EULER) * sqrt(6) / pi
-    # Of a mean and, for a Gumbel distribution, of a deviation.
-    error = sqrt((1 + 1.1 * deviations**2) / n_draws)
-    return n_draws >= DRAWS_TO_TELL and abs(deviations - at_level) > CLEAR_ERRORS * error
+    upper = np.sort(values)[-EXCEEDED:]
+    slope = min(1.0, pi / sqrt(6) / max(float(values.std(ddof=1)), 1e-12))
+    return len(upper) / (1 + len(values)) * exp(-slope * max(0.0, value - float(upper[0])))

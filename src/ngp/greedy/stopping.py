@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, log
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
+
+from scipy.special import chdtrc
 
 from ngp._formatting import counted
 from ngp.greedy.path import Step, standard_error
 
 __all__ = [
+    "Cut",
     "FirstOf",
     "MaxColumns",
     "MaxFeatures",
@@ -63,7 +66,10 @@ class StopRule:
     least_gain : float
         Relative gain that a feature must bring to pay, by default 0: any gain. `floating` drops what gains less.
     level : float or None
-        Largest p-value of a step that pays. None, the default, if the rule doesn't need p-values.
+        Largest p-value of a significant step. Candidates with such p-values are preferred, and pairs are looked at if
+        there is none. None, the default, computes no p-values: this is the paper's algorithm, and nothing else.
+    is_strict : bool
+        Whether steps that aren't significant are taken back, by default False. `floating` then drops them, too.
     max_features, max_columns : float
         How many features and columns may be selected, by default infinity. Looking ahead, exchanges and estimates
         keep to it.
@@ -76,8 +82,13 @@ class StopRule:
 
     @property
     def level(self) -> float | None:
-        """Largest p-value of a step that pays."""
+        """Largest p-value of a significant step."""
         return None
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether steps that aren't significant are taken back."""
+        return False
 
     @property
     def max_features(self) -> float:
@@ -157,6 +168,8 @@ class MaxFeatures(StopRule):
     ----------
     n : int
         Number of features (groups of columns), at least 1.
+    level : float or None
+        Up to which p-value candidates are preferred; None computes none (see `StopRule`).
 
     Examples
     --------
@@ -168,9 +181,12 @@ class MaxFeatures(StopRule):
     """
 
     n: int
+    level: float | None = None
 
     def __post_init__(self) -> None:
         _require_count("n", self.n)
+        if self.level is not None:
+            _require_level(self.level)
 
     @property
     def max_features(self) -> float:
@@ -190,6 +206,8 @@ class MaxColumns(StopRule):
     ----------
     n : int
         Number of columns, at least 1.
+    level : float or None
+        Up to which p-value candidates are preferred; None computes none (see `StopRule`).
 
     Examples
     --------
@@ -202,9 +220,12 @@ class MaxColumns(StopRule):
     """
 
     n: int
+    level: float | None = None
 
     def __post_init__(self) -> None:
         _require_count("n", self.n)
+        if self.level is not None:
+            _require_level(self.level)
 
     @property
     def max_columns(self) -> float:
@@ -222,9 +243,8 @@ class RelativeImprovement(StopRule):
 
     A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the loss
     before it (of the last selection that paid, carried along over steps that did not: small gains may add up to one
-    that pays). After `patience` successive steps that did not pay, the pursuit stops and they are taken back; where
-    looking ahead saw that steps to come will pay, as many as it saw may be made first. With ``tol=0`` any improvement
-    pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve on it. To drop or to
+    that pays). After `patience` successive steps that did not pay, the pursuit stops and they are taken back. With
+    ``tol=0`` any improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve on it. To drop or to
     exchange a feature needn't pay.
 
     Parameters
@@ -260,17 +280,14 @@ class RelativeImprovement(StopRule):
         if steps[0].loss == 0:
             return Stop(LOSS_IS_ZERO, 0)
         paid, ratio = 0, 1.0  # how many times larger the loss was at the last step that paid
-        allowed = self.patience
         for k, step in enumerate(steps[1:], 1):
             if step.loss == 0:
                 return Stop(LOSS_IS_ZERO, k)
-            if paid == k - 1 and step.n_ahead > 1 and (step.ahead == 0 or self._pays(step.before / step.ahead)):
-                allowed = max(allowed, step.n_ahead)
             ratio *= step.before / step.loss
             if self._pays(ratio) or step.action == "swap" or (step.action == "drop" and paid == k - 1):
-                paid, ratio, allowed = k, 1.0, self.patience
+                paid, ratio = k, 1.0
         unpaid = len(steps) - 1 - paid
-        if unpaid >= allowed or (exhausted and unpaid > 0):
+        if unpaid >= self.patience or (exhausted and unpaid > 0):
             improvement_asked = f"relative improvement of at least {self.tol:g}" if self.tol else "improvement"
             return Stop(f"no {improvement_asked} of the loss in {counted(unpaid, 'step')}", paid)
         return None
@@ -332,11 +349,12 @@ class Plateau(StopRule):
 
 @dataclass(frozen=True)
 class Significance(StopRule):
-    """Stop when steps gain no more than the best of as many useless candidates would gain.
+    """Stop when no candidate knows anything significant that the selection doesn't know.
 
-    A step pays if its p-value is at most `level` (see `ngp.greedy.significance`). A step that doesn't, but isn't
-    hopeless either, may be followed by others: small gains may add up to a significant one. Such steps pay if the gain
-    of all of them together does; otherwise they are taken back.
+    Candidates with a p-value of at most `level` are preferred to all others, and a step that adds one pays (see
+    `ngp.greedy.significance`). If there is none, pairs of candidates are looked at. If there is no such pair either, a step
+    that isn't hopeless may still be made, and others after it: small effects may add up. Such steps pay if their
+    p-values together are at most `level`, by Fisher's method; otherwise they are taken back.
 
     Parameters
     ----------
@@ -356,25 +374,29 @@ class Significance(StopRule):
 
     level: float = 0.01
     patience: int = 3
+    is_strict: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _require_number("level", self.level, "use 0.01 for one wrong step in a hundred", zero=False)
-        if self.level >= 1:
-            raise ValueError(f"level={self.level!r} must be a probability below 1: use 0.01.")
+        _require_level(self.level)
         _require_count("patience", self.patience)
 
     def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Stop when the last steps are hopeless or too many, and take them back."""
-        unpaid, last = self.n_unproven(steps), steps[-1]
-        if not unpaid or (unpaid < self.patience and last.p_value <= HOPELESS_P_VALUE and not exhausted):
+        unpaid = self.n_unproven(steps)
+        together = _together([step.p_value for step in steps[len(steps) - unpaid :]])
+        if not unpaid or (unpaid < self.patience and together <= HOPELESS_P_VALUE and not exhausted):
             return None
         what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps together are"
-        return Stop(f"{what} not significant, p = {last.p_value:.2g}", len(steps) - 1 - unpaid)
+        return Stop(f"{what} not significant, p = {together:.2g}", len(steps) - 1 - unpaid)
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
-        """Count the last steps that are additions which aren't significant."""
-        paid = (k for k, step in enumerate(reversed(steps)) if step.action != "add" or step.p_value <= self.level)
-        return next(paid, len(steps))
+        """Count the last steps that are additions which aren't significant, even together."""
+        doubtful: list[float] = []
+        for step in steps[1:]:
+            doubtful = [*doubtful, step.p_value] if step.action == "add" else []
+            if doubtful and (step.p_value <= self.level or _together(doubtful) <= self.level):
+                doubtful = []
+        return len(doubtful)
 
 
 @dataclass(frozen=True)
@@ -428,9 +450,12 @@ class MaxFits(StopRule):
     """
 
     n: int
+    level: float | None = None
 
     def __post_init__(self) -> None:
         _require_count("n", self.n)
+        if self.level is not None:
+            _require_level(self.level)
 
     def check_budget(self, steps: Sequence[Step]) -> Stop | None:
         """Stop when the steps needed `n` fits or more."""
@@ -473,6 +498,11 @@ class FirstOf(StopRule):
         return max(rule.least_gain for rule in self.rules)
 
     @property
+    def is_strict(self) -> bool:
+        """Whether one of the rules is."""
+        return any(rule.is_strict for rule in self.rules)
+
+    @property
     def level(self) -> float | None:
         """The smallest of the rules'."""
         return min((rule.level for rule in self.rules if rule.level is not None), default=None)
@@ -500,6 +530,86 @@ class FirstOf(StopRule):
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that any of the rules doubts."""
         return max(rule.n_unproven(steps) for rule in self.rules)
+
+
+@dataclass(frozen=True)
+class Cut(StopRule):
+    """Go on until each of several rules has stopped, and keep what the first of them says.
+
+    So one path answers several questions, and can be cut at either answer.
+
+    Parameters
+    ----------
+    rules : sequence of StopRule
+        At least one; the first one chooses the cut.
+
+    Examples
+    --------
+    Which columns are significant, and, for the record, which ones predict best:
+
+    >>> Cut([Significance(), Plateau()]).rules
+    (Significance(level=0.01, patience=3), Plateau(patience=3, standard_errors=1.0))
+    """
+
+    rules: Sequence[StopRule]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", tuple(FirstOf(self.rules).rules))
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the first rule is."""
+        return self.rules[0].is_strict
+
+    @property
+    def level(self) -> float | None:
+        """The smallest of the rules'."""
+        return FirstOf(self.rules).level
+
+    def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
+        """Stop when all rules have stopped, and keep what the first one says."""
+        answers = [self.first_stop(rule, steps, exhausted) for rule in self.rules]
+        return answers[0] if None not in answers else None
+
+    def n_unproven(self, steps: Sequence[Step]) -> int:
+        """Count the last steps that the first rule doubts or doesn't keep."""
+        stop = self.first_stop(self.rules[0], steps)
+        return self.rules[0].n_unproven(steps) if stop is None else len(steps) - 1 - stop.keep
+
+    @staticmethod
+    def first_stop(rule: StopRule, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
+        """Find out what a rule said when it stopped for the first time.
+
+        Parameters
+        ----------
+        rule : StopRule
+            The rule.
+        steps : sequence of Step
+            All steps so far that weren't taken back.
+        exhausted : bool
+            True when no candidate is left.
+
+        Returns
+        -------
+        Stop or None
+            None if it hasn't stopped yet.
+        """
+        for number in range(1, len(steps) + 1):
+            if stop := rule.check(steps[:number], exhausted and number == len(steps)):
+                return stop
+        return None
+
+
+def _together(p_values: Sequence[float]) -> float:
+    """The p-value of several steps together, by Fisher's method."""
+    logs = [log(max(p_value, 1e-300)) for p_value in p_values]
+    return float(chdtrc(2 * len(logs), -2 * sum(logs))) if logs else 1.0
+
+
+def _require_level(level: Any) -> None:
+    _require_number("level", level, "use 0.01 for one wrong step in a hundred", zero=False)
+    if level >= 1:
+        raise ValueError(f"level={level!r} must be a probability below 1: use 0.01.")
 
 
 def _stop_at(counts: list[int], limit: int, what: str) -> Stop | None:

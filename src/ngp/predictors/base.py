@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from math import nan
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -145,7 +146,17 @@ class Scorer(ABC):
     """A predictor bound to one problem: computes the validation loss of a selection.
 
     Every answer depends on its arguments alone: not on earlier calls, chunks, threads or resumption.
+
+    Attributes
+    ----------
+    n_layers : int
+        Random layers that a loss comes from, by default 1.
+    ridge : float
+        Ridge penalty, NaN if there is none.
     """
+
+    n_layers: int = 1
+    ridge: float = nan
 
     @abstractmethod
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
@@ -197,6 +208,21 @@ class Scorer(ABC):
         By default the problem's loss judges it.
         """
         return Losses(problem.constant_losses[None], problem.part_weights)
+
+    @property
+    def stages(self) -> Sequence[Scorer]:
+        """Scorers for a race: quick ones for all candidates first, this one for the leaders last; by default it alone.
+
+        Each has the attribute `n_layers`, which says how much work a loss is made of.
+        """
+        return (self,)
+
+    def tuned(self, selected: IntArray, candidates: ColumnSets) -> Scorer:
+        """Return the scorer with the settings for which the best of some candidates has the lowest loss.
+
+        By default it has nothing to choose. Arguments are those of `add_losses`.
+        """
+        return self
 
     def at(self, step: int) -> Scorer:
         """Return the scorer of a step, by default this one for all steps.

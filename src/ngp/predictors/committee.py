@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -127,6 +127,22 @@ class CommitteeScorer(Scorer):
         best = np.array([each.comparable for each in losses]).argmin(axis=0)
         parts = np.array([each.parts for each in losses])[best, np.arange(len(candidates))]
         return Losses(parts, losses[0].weights, self.names[best])
+
+    @property
+    def stages(self) -> Sequence[CommitteeScorer]:
+        """Members race side by side; one that has fewer stages is itself in the last ones."""
+        stages = [scorer.stages for scorer in self.scorers]
+        numbers = range(max(map(len, stages)))
+        return [replace(self, scorers=tuple(each[min(i, len(each) - 1)] for each in stages)) for i in numbers]
+
+    @property
+    def n_layers(self) -> int:  # type: ignore[override]
+        """Random layers, at most."""
+        return max(scorer.n_layers for scorer in self.scorers)
+
+    def tuned(self, selected: IntArray, candidates: ColumnSets) -> CommitteeScorer:
+        """Tune every member."""
+        return replace(self, scorers=tuple(scorer.tuned(selected, candidates) for scorer in self.scorers))
 
     def constant_losses(self, problem: Problem) -> Losses:
         """Losses of the constant prediction, the same for all members."""

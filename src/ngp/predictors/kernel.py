@@ -32,6 +32,10 @@ from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, Scal
 
 __all__ = ["Kernel"]
 
+# Ridges that a step chooses from, the one before there is anything to choose by, and what the final predictor tries.
+RIDGES = (0.01, 0.1, 1.0, 10.0)
+FIRST_RIDGE = 0.1
+REFIT_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0)
 # Rows in a round up to which landmarks gain nothing, and their number beyond.
 MOST_EXACT_ROWS, AUTO_LANDMARKS = 1000, 300
 # Most operations that the training of the final predictor may take before landmarks are used.
@@ -55,8 +59,10 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
     gamma : float, default=0.5
         How quickly the function may change, for ``kernel="rbf"``; the other kernel has no use for it. The mean squared
         distance of standardised columns is 2k, so that 0.5 makes the mean exponent -1.
-    ridge : float, default=0.1
-        Ridge penalty: what the squared norm of the function costs, beside the squared errors of all rows.
+    ridge : float or "auto", default="auto"
+        Ridge penalty: what the squared norm of the function costs, beside the squared errors of all rows. ``"auto"``
+        chooses it in each step, for all candidates alike: of 0.01, 0.1, 1 and 10 that with the lowest validation
+        loss of the selection as it stands; before the first step, of the leading candidates.
     clip : float or None, default=4.0
         Standardised columns are held within so many deviations, so that no outlier, in training or later, stands
         alone. None lets them go.
@@ -89,7 +95,7 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions({"rbf", "arc-cosine"})],
         "gamma": [Interval(Real, 0, None, closed="neither")],
-        "ridge": [Interval(Real, 0, None, closed="neither")],
+        "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "dtype": [StrOptions({"float32", "float64"})],
@@ -102,7 +108,7 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
         *,
         kernel: KernelName = "rbf",
         gamma: float = 0.5,
-        ridge: float = 0.1,
+        ridge: float | Literal["auto"] = "auto",
         clip: float | None = 4.0,
         landmarks: int | Literal["auto"] | None = "auto",
         dtype: str = "float32",
@@ -122,8 +128,11 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
         found = resolve_device(device, self.dtype)
         # By itself only CUDA is chosen: torch's linear algebra for Apple's GPUs is young.
         if found == "cpu" or (found == "mps" and device == "auto"):
-            return KernelScorer(self, problem, random_state, n_jobs, NumpyAlgebra(self.dtype))
-        return KernelScorer(self, problem, random_state, n_jobs, TorchAlgebra(found, self.dtype))
+            algebra: Algebra = NumpyAlgebra(self.dtype)
+        else:
+            algebra = TorchAlgebra(found, self.dtype)
+        ridge = FIRST_RIDGE if self.ridge == "auto" else float(self.ridge)
+        return KernelScorer(self, problem, random_state, n_jobs, algebra, ridge)
 
 
 @dataclass(frozen=True)
@@ -152,6 +161,15 @@ class KernelScorer(BoundScorer):
 
     config: Kernel
     algebra: Algebra
+    ridge: float
+
+    def tuned(self, selected: IntArray, candidates: ColumnSets) -> KernelScorer:
+        """The scorer with the ridge for which the best of some candidates has the lowest loss."""
+        if self.config.ridge != "auto":
+            return self
+        scorers = [replace(self, ridge=ridge) for ridge in RIDGES]
+        losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
+        return scorers[int(np.argmin(losses))]
 
     @cached_property
     def parts(self) -> tuple[_Part, ...]:
@@ -236,7 +254,7 @@ class KernelScorer(BoundScorer):
             segments,
             kernel=self.config.kernel,
             scale=self._scale(n_columns),
-            ridge=self.config.ridge,
+            ridge=self.ridge,
             landmarks=landmarks,
             sign=sign,
         )
@@ -280,7 +298,7 @@ class KernelScorer(BoundScorer):
         config = self.config
         factors = (1.0, 0.25, 0.5, 2.0) if config.kernel == "rbf" else (1.0,)
         plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
-        ridges = [config.ridge * factor for factor in (1.0, 0.001, 0.01, 0.1, 10.0)]
+        ridges = [(FIRST_RIDGE if config.ridge == "auto" else config.ridge) * factor for factor in REFIT_FACTORS]
         sizes = [(config.gamma * factor, ridge) for factor, ridge in product(factors, ridges)]
         shared = self.problem, plain
         losses = run_tasks(_selection_loss, [(selected, *size) for size in sizes], self.n_jobs, shared=shared)
@@ -288,7 +306,7 @@ class KernelScorer(BoundScorer):
 
     def with_size(self, gamma: float, ridge: float) -> KernelScorer:
         """The scorer with another gamma and ridge."""
-        return replace(self, config=clone(self.config).set_params(gamma=gamma, ridge=ridge))
+        return replace(self, config=clone(self.config).set_params(gamma=gamma), ridge=ridge)
 
 
 @dataclass(frozen=True, eq=False)

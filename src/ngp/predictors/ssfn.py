@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SSFN", "SSFNClusterScorer", "SSFNGpuScorer", "SSFNPredictor", "SSFNScorer"]
 
+# Ridges that a step chooses from, the one before there is anything to choose by, and layers that decide.
+RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+REFIT_RIDGES = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of the final predictor
+FIRST_RIDGE = 100.0
+TUNING_LAYERS = 4
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
 # Largest number of numbers in the columns of one task.
@@ -80,9 +85,12 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
     n_units : int, default=100
         Random units in a layer.
     n_draws : int, default=8
-        Independent random layers whose predictions are averaged. The cost is proportional.
-    ridge : float, default=1.0
-        Ridge penalty of the output layer.
+        Independent random layers whose predictions are averaged. All candidates of a step are trained with one; those
+        that may still be the best with two, then four, and so on up to this number.
+    ridge : float or "auto", default="auto"
+        Ridge penalty of the output layer. ``"auto"`` chooses it in each step, for all candidates alike: of 0.1, 1,
+        10, 100 and 1000 that with the lowest validation loss of the selection as it stands; before the first
+        step, of the leading candidates.
     linear_ridge : float, default=3.0
         Ridge penalty of the linear part, times the number of selected columns if they are standardised.
     bias : bool, default=True
@@ -115,7 +123,7 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_units": [Interval(Integral, 1, None, closed="left")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
-        "ridge": [Interval(Real, 0, None, closed="neither")],
+        "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "linear_ridge": [Interval(Real, 0, None, closed="neither")],
         "bias": ["boolean"],
         "standardize": ["boolean"],
@@ -131,7 +139,7 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
         *,
         n_units: int = 100,
         n_draws: int = 8,
-        ridge: float = 1.0,
+        ridge: float | Literal["auto"] = "auto",
         linear_ridge: float = 3.0,
         bias: bool = True,
         standardize: bool = True,
@@ -157,7 +165,8 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
         kind = SSFNScorer
         if self._device(problem, device) == "cuda":
             kind = SSFNClusterScorer if on_cluster() else SSFNGpuScorer
-        return kind(self, problem, random_state, n_jobs)
+        ridge = FIRST_RIDGE if self.ridge == "auto" else float(self.ridge)
+        return kind(self, problem, random_state, n_jobs, self.n_draws, ridge)
 
     def _device(self, problem: Problem, asked: str) -> str:
         """Where to score: by itself on a GPU if a step is large enough."""
@@ -167,7 +176,7 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
             return "cpu" if asked == "auto" else asked
         if asked == "auto":
             rows = sum(len(round_.rows) for round_ in problem.rounds)
-            operations = 2.0 * problem.groups.n_groups * self.n_draws * rows * self.n_units**2
+            operations = 2.0 * problem.groups.n_groups * rows * self.n_units**2
             if operations < GPU_FROM_OPERATIONS:
                 return "cpu"
         return "cuda" if resolve_device(asked, self.dtype) == "cuda" else "cpu"
@@ -210,6 +219,34 @@ class SSFNScorer(BoundScorer):
     """An `SSFN` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     config: SSFN
+    n_layers: int
+    ridge: float
+
+    def _with(self, **changes: Any) -> Self:
+        """The scorer with other layers or another ridge; it keeps what was computed, which depends on neither."""
+        self._warm()
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), **changes)
+        return other
+
+    def _warm(self) -> None:
+        """Compute what all steps share."""
+        _ = self.target_scales, self._blocks
+
+    @property
+    def stages(self) -> Sequence[SSFNScorer]:
+        """Scorers with 1, 2, 4, … layers, this one last."""
+        numbers = [2**i for i in range(self.n_layers.bit_length()) if 2**i < self.n_layers]
+        return [*(self._with(n_layers=number) for number in numbers), self]
+
+    def tuned(self, selected: IntArray, candidates: ColumnSets) -> SSFNScorer:
+        """The scorer with the ridge for which the best of some candidates has the lowest loss."""
+        if self.config.ridge != "auto":
+            return self
+        n_layers = min(TUNING_LAYERS, self.n_layers)
+        scorers = [self._with(ridge=ridge, n_layers=n_layers) for ridge in RIDGES]
+        losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
+        return self._with(ridge=RIDGES[int(np.argmin(losses))])
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -221,7 +258,7 @@ class SSFNScorer(BoundScorer):
         config = self.config
         # However many columns share the signal, what the linear part is expected to explain stays the same.
         linear = config.linear_ridge * max(1, n_columns) if config.standardize else config.linear_ridge
-        return Penalties(config.ridge, linear, config.bias)
+        return Penalties(self.ridge, linear, config.bias)
 
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
@@ -353,7 +390,7 @@ class SSFNScorer(BoundScorer):
     def _space(self, blocks: Sequence[RowBlock]) -> AnyArray:
         """Room for the pre-activations of any block: one takes it over from the last, quicker than new memory."""
         width, n_rows = padded_width(self.config.n_units, self.dtype), max(len(block.rows) for block in blocks)
-        return np.zeros(self.config.n_draws * n_rows * width, self.dtype)
+        return np.zeros(self.n_layers * n_rows * width, self.dtype)
 
     def _layer_task(
         self, step: _Step, fit: LinearFit, block: RowBlock, space: AnyArray, layers: bool = True
@@ -361,10 +398,10 @@ class SSFNScorer(BoundScorer):
         """What the candidates share in a block; without `layers`, no pre-activations."""
         config, rows, n_selected = self.config, self._linear_rows(block, step.selected), len(step.selected)
         inputs, targets, weights, segments = rows
-        shape = config.n_draws, len(weights) if layers else 0, padded_width(config.n_units, self.dtype)
+        shape = self.n_layers, len(weights) if layers else 0, padded_width(config.n_units, self.dtype)
         base = space[: int(np.prod(shape))].reshape(shape)  # zero beyond the units, wherever rows end
-        slots = np.zeros((config.n_draws, step.n_new, shape[2]), self.dtype)
-        for draw in range(config.n_draws):
+        slots = np.zeros((self.n_layers, step.n_new, shape[2]), self.dtype)
+        for draw in range(self.n_layers):
             random, biases = self.layer(draw, n_selected, n_selected + step.n_new, config.n_units)
             slots[draw, :, : config.n_units] = random[n_selected:]
             for start in range(0, shape[1], 2**10):  # products of more rows would outgrow the cache
@@ -414,10 +451,10 @@ class SSFNScorer(BoundScorer):
 
     def _refit_size(self, selected: IntArray) -> tuple[int, int, float]:
         """Width, number and ridge of the final predictor's layers."""
-        if self.config.refit_units != "auto":
-            return self.config.refit_units, self.config.n_draws, self.config.ridge
-        ridges, found = self._refit_ridges, []
-        for width, n_draws in self._refit_widths:
+        ridges, widths, found = self._refit_ridges, self._refit_widths, []
+        if len(ridges) == len(widths) == 1:
+            return *widths[0], ridges[0]
+        for width, n_draws in widths:
             losses = self._refit_losses(selected, width, n_draws, ridges)
             found += [(*loss, width, n_draws, ridge) for loss, ridge in zip(losses.T, ridges, strict=True)]
         return min(found)[2:]
@@ -440,8 +477,10 @@ class SSFNScorer(BoundScorer):
     @property
     def _refit_ridges(self) -> list[float]:
         """Ridges that the final predictor may have."""
+        if self.config.ridge == "auto":
+            return list(REFIT_RIDGES)
         factors = (1.0, 3.0, 10.0, 30.0, 100.0) if self.config.refit_units == "auto" else (1.0,)
-        return [self.config.ridge * factor for factor in factors]
+        return [float(self.config.ridge) * factor for factor in factors]
 
     def _refit_losses(self, selected: IntArray, width: int, n_draws: int, ridges: list[float]) -> FloatArray:
         """What final predictors of one size are judged by, and the loss, which decides a tie: (2, n_ridges)."""
@@ -537,6 +576,10 @@ class SSFNGpuScorer(SSFNScorer):
 
     gpu: str = "cuda"
 
+    def _warm(self) -> None:
+        """Compute what all steps share, the columns in the GPU's memory above all."""
+        _ = self.target_scales, self._blocks, self._rounds, self._resident
+
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
         selected = np.asarray(selected, dtype=np.intp)
@@ -556,7 +599,7 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _layers(self, n_selected: int, n_slots: int) -> tuple[Tensor, Tensor]:
         """Random weights of so many slots, (D, n_slots, H), not yet scaled, and biases, (D, H)."""
-        n_units, draws = self.config.n_units, range(self.config.n_draws)
+        n_units, draws = self.config.n_units, range(self.n_layers)
         weights = [draw_weights(self.seed, (draw, n_selected, 0), n_slots, n_units) for draw in draws]
         biases = [self.layer(draw, n_selected, 0, n_units)[1] for draw in draws]
         return self._tensor(np.array(weights)), self._tensor(np.array(biases))
@@ -714,6 +757,9 @@ class SSFNClusterScorer(SSFNGpuScorer):
 
     A worker keeps the columns in the GPU's memory from step to step.
     """
+
+    def _warm(self) -> None:
+        """Leave it to the workers."""
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""

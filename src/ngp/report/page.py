@@ -136,16 +136,9 @@ def _asked(result: Result, noun: str) -> list[tuple[str, str]]:
         ("Judged by", LOSSES.get(asked.loss, asked.loss)),
         ("Validation", asked.cv),
         ("When to stop", _stop_in_words(asked.parameters)),
-        ("Looking ahead", f"{noun}s in {sets}" if sets else ""),
         ("Wrong picks", "dropped or exchanged" if asked.parameters.get("floating") else ""),
     ]
     return [(term, text) for term, text in facts if text]
-
-
-def _sets(parameters: dict[str, Any]) -> str:
-    """How candidates were tried together; an empty text if one by one."""
-    depth = parameters.get("look_ahead", 1)
-    return {1: "", 2: "pairs"}.get(depth, f"sets ({depth})" if isinstance(depth, str) else f"sets of {depth}")
 
 
 def _stop_in_words(parameters: dict[str, Any]) -> str:
