@@ -22,7 +22,7 @@ from ngp.greedy.candidates import Candidates, Search, by_group
 from ngp.greedy.floating import Floating
 from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_step, taken_back
 from ngp.greedy.significance import SignificanceTest
-from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
+from ngp.greedy.stopping import HOPELESS, NO_CANDIDATE_LEFT, Stop, StopRule
 from ngp.predictors.base import ColumnSets
 
 __all__ = ["Observer", "pursue"]
@@ -116,7 +116,8 @@ class Pursuit:
         significant = p_values <= self.test.level
         if not significant.any() and (pair := self.pair(steps, candidates)):
             return pair
-        step = self.best(steps, significant)
+        # If nothing is significant by itself, what isn't hopeless may be, together with steps to come.
+        step = self.best(steps, significant if significant.any() or not self.rule.is_strict else p_values <= HOPELESS)
         return [replace(step, p_value=float(p_values[step.group]))]
 
     def best(self, steps: Sequence[Step], preferred: BoolArray | None = None) -> Step:

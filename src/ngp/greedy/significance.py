@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, log, pi, sqrt
+from math import log, pi, sqrt
 
 import numpy as np
 from scipy.special import log_ndtr, ndtri
@@ -32,7 +32,7 @@ from ngp.greedy.unexplained import CLIP, residuals_of, rows_read, selected_input
 from ngp.kernels.parallel import run_tasks
 from ngp.predictors.base import ColumnSets, scaled_columns
 
-__all__ = ["Pair", "SignificanceTest", "tail_probability"]
+__all__ = ["Pair", "SignificanceTest"]
 
 WAVE = 1.2  # first frequency of the waves, in a column's deviations: one wave spans most rows
 # Error shares of a column as it is, of other functions of it, and of its interactions with the selection.
@@ -56,7 +56,8 @@ HOPELESS_PAIR = 20.0  # times the level: no permutations are needed to see that 
 # Pairs take no more operations than so many steps of networks with 100 units: else only the best columns are paired.
 PAIR_STEPS = 10
 NETWORK_OPERATIONS = 2e4  # of a row of a candidate's network
-BLOCK_PAIRED = 512  # columns that are paired with all at a time
+BLOCK_PAIRED = 512  # factors that are paired with all at a time
+NULL_FACTORS = 1024  # that are paired in permutations, besides the leading ones
 STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the same ones
 
 
@@ -128,30 +129,35 @@ class SignificanceTest:
         """
         signals = self._signals(selected, len(candidates.columns))
         columns = self._pairable(signals, candidates, len(selected))
-        owners = np.repeat(np.arange(len(candidates)), candidates.sizes)[columns]
-        values = scaled_columns(self.problem, candidates.columns[columns], signals.rows, CLIP).astype(np.float32)
-        factors = _freed(np.concatenate([values, np.cos(2 * WAVE * values)]), signals.basis)
-        factors *= sqrt(factors.shape[1])  # deviation one
-        owners, shared = np.tile(owners, 2), (_Factors(factors, np.tile(owners, 2), signals.residuals),)
-        starts = range(0, len(factors), BLOCK_PAIRED)
-        found = run_tasks(_block_pairs, [(start,) for start in starts], self.n_jobs, shared=shared)
-        strengths, places = (np.concatenate(each) for each in zip(*found, strict=True))
-        order = np.argsort(-strengths, kind="stable")[: 4 * LEADING_PAIRS]
-        leading = np.unique(np.sort(owners[places[order]], axis=1), axis=0, return_index=True)
-        leading_pairs = leading[0][np.argsort(leading[1])][:LEADING_PAIRS]
-        n_tests = len(factors) * (len(factors) - 1) / 2 * signals.residuals.shape[1]
-        best = log(2 * n_tests) + float(log_ndtr(-strengths[order[0]]))
+        factors = self._factors(signals, candidates, columns)
+        starts = range(0, len(factors.values), BLOCK_PAIRED)
+        found = run_tasks(_block_pairs, [(start,) for start in starts], self.n_jobs, shared=(factors,))
+        sizes, places = (np.concatenate(each) for each in zip(*found, strict=True))
+        order = np.argsort(-sizes, kind="stable")[: 4 * LEADING_PAIRS]
+        leading, first = np.unique(np.sort(factors.owners[places[order]], axis=1), axis=0, return_index=True)
+        leading = leading[np.argsort(first)][:LEADING_PAIRS]
+        best = factors.log_p(float(sizes[order[0]]))
         if best > log(HOPELESS_PAIR * self.level):
-            return Pair(leading_pairs, 1.0)
+            return Pair(leading, 1.0)
+        some = np.isin(factors.owners, leading)  # each with its own number of comparisons, so that fewer will do
+        some[:: max(1, -(-len(some) // NULL_FACTORS))] = True
+        null_factors = _Factors(factors.values[some], factors.owners[some], factors.residuals)
+        null_starts = range(0, len(null_factors.values), BLOCK_PAIRED)
 
         def minima(orders: IntArray) -> FloatArray:
-            arguments = [(start, orders) for start in starts]
-            largest = np.max(run_tasks(_block_null, arguments, self.n_jobs, shared=shared), axis=0)
-            least: FloatArray = log(2 * n_tests) + log_ndtr(-largest)
-            return least
+            arguments = [(start, orders) for start in null_starts]
+            largest = run_tasks(_block_null, arguments, self.n_jobs, shared=(null_factors,))
+            return np.array([null_factors.log_p(size) for size in np.max(largest, axis=0)])
 
         null = self._null(minima, best, self.pair_level, len(selected), PAIR_LOOKS)
-        return Pair(leading_pairs, float(_ranked(np.array([best]), null)[0]))
+        return Pair(leading, float(_ranked(np.array([best]), null)[0]))
+
+    def _factors(self, signals: Signals, candidates: ColumnSets, places: IntArray) -> _Factors:
+        """Columns at some places, and waves of them, to be multiplied with each other."""
+        owners = np.repeat(np.arange(len(candidates)), candidates.sizes)[places]
+        values = scaled_columns(self.problem, candidates.columns[places], signals.rows, CLIP).astype(np.float32)
+        values = _freed(np.concatenate([values, np.cos(2 * WAVE * values)]), signals.basis)
+        return _Factors(values * np.float32(sqrt(values.shape[1])), np.tile(owners, 2), signals.residuals)
 
     def _null(
         self,
@@ -166,7 +172,7 @@ class SignificanceTest:
         for number in looks:
             null = np.append(null, minima(self._orders(step, len(null), number)))
             exceeding = np.count_nonzero(null <= best + ROUNDING)
-            if exceeding >= EXCEEDED or (not exceeding and tail_probability(-null, -best) < CLEAR_SHARE * level):
+            if exceeding >= EXCEEDED or (not exceeding and _tail(null, np.array([best]))[0] < CLEAR_SHARE * level):
                 break
         return null
 
@@ -281,6 +287,11 @@ class _Factors:
     owners: IntArray
     residuals: AnyArray
 
+    def log_p(self, size: float) -> float:
+        """Logarithm of the p-value of the largest correlation, times the number of comparisons."""
+        n_compared = len(self.values) * (len(self.values) - 1) * self.residuals.shape[1]
+        return log(n_compared) + float(log_ndtr(-size))
+
 
 def _block_scales(factors: _Factors, start: int) -> tuple[slice, AnyArray]:
     """Rows of a block, and what turns its sums of products with all later factors into standard normals; 0: no pair."""
@@ -322,17 +333,16 @@ def _ranked(logs: FloatArray, null: FloatArray) -> FloatArray:
     """p-values by rank among the permutations; beyond all of them, by the tail of their distribution."""
     exceeding = np.searchsorted(np.sort(null), logs + ROUNDING, side="right")
     ranked = (1 + exceeding) / (1 + len(null))
-    tails = [min(rank, tail_probability(-null, -value)) for rank, value in zip(ranked, logs, strict=True)]
-    p_values: FloatArray = np.where(exceeding == 0, tails, ranked)
+    p_values: FloatArray = np.where(exceeding == 0, np.minimum(ranked, _tail(null, logs)), ranked)
     return p_values
 
 
-def tail_probability(values: FloatArray, value: float) -> float:
-    """How probable a value is that is as large, or larger, where others were drawn: beyond most of them.
+def _tail(null: FloatArray, logs: FloatArray) -> FloatArray:
+    """How probable logarithms of p-values are that are as small, where some were found by chance, most of them larger.
 
-    Values are logarithms of p-values, so that their tail falls by a factor of e per unit, or more slowly if they
-    scatter more than that.
+    Their tail falls by a factor of e per unit, or more slowly if they scatter more than that.
     """
-    upper = np.sort(values)[-EXCEEDED:]
-    slope = min(1.0, pi / sqrt(6) / max(float(values.std(ddof=1)), 1e-12))
-    return len(upper) / (1 + len(values)) * exp(-slope * max(0.0, value - float(upper[0])))
+    smallest = np.sort(null)[:EXCEEDED]
+    slope = min(1.0, pi / sqrt(6) / max(float(null.std(ddof=1)), 1e-12))
+    tails: FloatArray = len(smallest) / (1 + len(null)) * np.exp(slope * np.minimum(0, logs - smallest[-1]))
+    return tails

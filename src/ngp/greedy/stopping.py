@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 # A step with a larger p-value isn't given the chance to pay together with those that follow.
-HOPELESS_P_VALUE = 0.2
+HOPELESS = 0.2
 NO_CANDIDATE_LEFT = "no candidate is left"
 LOSS_IS_ZERO = "the loss is zero and cannot improve"
 
@@ -384,7 +384,7 @@ class Significance(StopRule):
         """Stop when the last steps are hopeless or too many, and take them back."""
         unpaid = self.n_unproven(steps)
         together = _together([step.p_value for step in steps[len(steps) - unpaid :]])
-        if not unpaid or (unpaid < self.patience and together <= HOPELESS_P_VALUE and not exhausted):
+        if not unpaid or (unpaid < self.patience and together <= HOPELESS and not exhausted):
             return None
         what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps together are"
         return Stop(f"{what} not significant, p = {together:.2g}", len(steps) - 1 - unpaid)
