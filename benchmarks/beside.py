@@ -1,4 +1,4 @@
-"""Whole fits of this tree beside those of another revision: python -m benchmarks.speed --beside REV.
+"""Whole fits of this tree beside those of another revision, for benchmarks.speed --beside REV and benchmarks.default.
 
 Each side is a process that imports `ngp` from its own tree. Both hold the same data and fit in turn, A B, B A, A B, so
 that a slow spell of the machine hits both. Everything goes through the public API, so that revisions with other modules
@@ -56,6 +56,9 @@ CASES: dict[str, Case] = QUICK_CASES | {
     "J=200 P=20 N=1, MLP": ((200, 20, 0), {"n_features_to_select": 1}, small_mlp),
 }
 
+# A selector, X and y, and X and y of held-out rows if there are some.
+Prepared = tuple[Any, Any, Any, tuple[Any, Any] | None]
+
 
 # ---------------------------------------------------------------- one side, in a process of its own
 
@@ -68,12 +71,12 @@ def serve(source: Path) -> None:
 
     if not Path(ngp.__file__).is_relative_to(source):
         raise SystemExit(f"ngp was imported from {ngp.__file__}, not from {source}")
-    selectors: dict[str, tuple[Any, Any, Any]] = {}
+    prepared: dict[str, Prepared] = {}
     for line in sys.stdin:
         name, number = json.loads(line)
-        if name not in selectors:
-            selectors[name] = prepare(CASES[name])
-        selector, X, y = selectors[name]
+        if name not in prepared:
+            prepared[name] = prepare(CASES[name]) if name in CASES else read_case(Path(name))
+        selector, X, y, test = prepared[name]
         start, cpu_start = perf_counter(), process_time()
         for _ in range(number):
             selector.fit(X, y)
@@ -82,12 +85,13 @@ def serve(source: Path) -> None:
             "cpu": (process_time() - cpu_start) / number,
             "steps": sum(step.seconds for step in selector.path_),
             "order": selector.order_.tolist(),
+            "score": None if test is None else selector.score(*test),
         }
         print(json.dumps(answer), file=answers, flush=True)
 
 
-def prepare(case: Case) -> tuple[Any, Any, Any]:
-    """A selector and its data."""
+def prepare(case: Case) -> Prepared:
+    """A selector and random data."""
     import numpy as np
 
     from ngp import NeuralGreedyPursuit
@@ -95,11 +99,31 @@ def prepare(case: Case) -> tuple[Any, Any, Any]:
     (n_samples, n_features, n_classes), parameters, predictor = case
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_samples, n_features))
-    y = 2 * X[:, 0] + np.sin(2 * X[:, 1]) + X[:, 2] * X[:, 3] + np.abs(X[:, 4]) + 0.3 * rng.standard_normal(n_samples)
+    signal = 2 * X[:, 0] + np.sin(2 * X[:, 1]) + X[:, 2] * X[:, 3] + np.abs(X[:, 4])
+    y: Any = signal + 0.3 * rng.standard_normal(n_samples)
     if n_classes:
         y = np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)
     made = predictor() if callable(predictor) else predictor
-    return NeuralGreedyPursuit(made, **{"n_jobs": -1, "random_state": 0} | dict(parameters)), X, y
+    return NeuralGreedyPursuit(made, **{"n_jobs": -1, "random_state": 0} | dict(parameters)), X, y, None
+
+
+def write_case(file: Path, parameters: Mapping[str, Any], X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
+    """Write a case with data of its own, whose name is that of the file."""
+    import numpy as np
+
+    held_out = {} if test is None else {"X_test": test[0], "y_test": test[1]}
+    np.savez(file, parameters=json.dumps(dict(parameters)), X=X, y=y, **held_out)
+
+
+def read_case(file: Path) -> Prepared:
+    """A selector and the data in a file."""
+    import numpy as np
+
+    from ngp import NeuralGreedyPursuit
+
+    with np.load(file) as case:
+        test = (case["X_test"], case["y_test"]) if "X_test" in case else None
+        return NeuralGreedyPursuit(**json.loads(str(case["parameters"]))), case["X"], case["y"], test
 
 
 class Side:
@@ -117,7 +141,7 @@ class Side:
         )
 
     def fit(self, name: str, number: int) -> dict[str, Any]:
-        """Seconds of a fit, of its steps alone and of the processor, and the order of what was selected."""
+        """Seconds of a fit, of its steps alone and of the processor, the order of what was selected, the score."""
         requests, answers = self._pipes()
         requests.write(json.dumps([name, number]) + "\n")
         requests.flush()
@@ -150,14 +174,10 @@ def compare(revision: str, *, quick: bool, repetitions: int | None = None) -> di
     with checkout(revision) as tree:
         build(tree)
         for process in range(processes):
-            sides = {"this": Side(ROOT), "other": Side(tree)}
-            try:
+            with both_sides(tree) as sides:
                 for name in cases:
-                    taken[name] += take_turns(sides, name, turns)
+                    taken[name] += take_turns(sides, name, turns, warm_up(sides, name))
                     print(f"\r{process + 1} of {processes}: {name:40s}", end="", file=sys.stderr, flush=True)
-            finally:
-                for side in sides.values():
-                    side.close()
     print(file=sys.stderr)
     commit = git("rev-parse", "--short", revision)
     return {
@@ -168,10 +188,25 @@ def compare(revision: str, *, quick: bool, repetitions: int | None = None) -> di
     }
 
 
-def take_turns(sides: Mapping[str, Side], name: str, turns: int) -> list[dict[str, Any]]:
-    """Fit by both sides, `turns` times; whoever is first is second the next time. Quick fits are repeated for 0.1 s."""
-    first = max(side.fit(name, 1)["fit"] for side in sides.values())  # data, compilation, caches: doesn't count
-    number = max(1, round(0.1 / first)) if first < 0.1 else 1
+@contextmanager
+def both_sides(tree: Path) -> Iterator[dict[str, Side]]:
+    """Processes of this tree and of another one, for the time being."""
+    sides = {"this": Side(ROOT), "other": Side(tree)}
+    try:
+        yield sides
+    finally:
+        for side in sides.values():
+            side.close()
+
+
+def warm_up(sides: Mapping[str, Side], name: str) -> int:
+    """Fit once, for data, compilation and caches; how often quick fits are to be repeated to take 0.1 s."""
+    first = max(side.fit(name, 1)["fit"] for side in sides.values())
+    return max(1, round(0.1 / first)) if first < 0.1 else 1
+
+
+def take_turns(sides: Mapping[str, Side], name: str, turns: int, number: int = 1) -> list[dict[str, Any]]:
+    """Fit by both sides, `turns` times, each time `number` fits; whoever is first is second the next time."""
     found = []
     for turn in range(turns):
         order = list(sides) if turn % 2 == 0 else list(sides)[::-1]

@@ -16,7 +16,9 @@ from sklearn.model_selection import train_test_split
 import benchmarks
 from benchmarks import (
     artificial,
+    beside,
     cost_model,
+    default,
     designs,
     estimates,
     fifty,
@@ -24,18 +26,22 @@ from benchmarks import (
     many_rows,
     million,
     networks,
+    nonlinear,
     peer_runs,
     peer_tables,
     peer_work,
     peers,
+    rankings,
     recovery,
     scaling,
     screening,
     searching,
     speed,
+    steadiness,
     stopping,
     study,
     study_tables,
+    wide,
     workers,
 )
 from benchmarks import baselines as others
@@ -88,6 +94,30 @@ def test_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(results["table"]) == 2
     assert results["table"][0]["share_of_peak"] > 0
     assert results["headline"]["n_candidates"] == 20 + 19
+
+
+def test_cases_may_bring_their_own_data(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    beside.write_case(tmp_path / "0.npz", {"n_features_to_select": 1, "random_state": 0}, X, X[:, 1], (X[:5], X[:5, 1]))
+    selector, X_read, y_read, test = beside.read_case(tmp_path / "0.npz")
+    assert selector.fit(X_read, y_read).order_.tolist() == [1]
+    assert test is not None
+    np.testing.assert_array_equal(test[0], X[:5])
+    answer = {"fit": 1.0, "steps": 1.0, "cpu": 1.0, "order": [1], "score": 0.5}
+    found = default.summary([{"this": answer, "other": answer | {"fit": 2.0, "order": [2]}}])
+    assert found["fit"]["ratio"] == 0.5
+    assert not found["same_order"]
+    assert found["other"] == {"order": [2], "score": 0.5}
+
+
+def test_missing_data_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def missing() -> default.Data:
+        raise OSError("it is nowhere")
+
+    monkeypatch.setitem(default.CASES, "leukemia", missing)
+    files, left_out = default.prepare(["README", "leukemia"], tmp_path, 1)
+    assert list(files) == ["README"]
+    assert left_out == {"leukemia": "it is nowhere"}
 
 
 def test_scaling_finds_its_model_again(tmp_path: Path) -> None:
@@ -193,11 +223,66 @@ def test_other_methods_are_judged_by_both_rules(tmp_path: Path) -> None:
 
 def test_stopping(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(stopping, "N_COLUMNS", 8)
-    options = ["--runs", "1", "--jobs", "1", "--designs", "no signal", "artificial, J=150"]
+    options = ["--runs", "1", "--jobs", "1", "--designs", *stopping.NO_SIGNAL, "artificial, J=150"]
     found = results_of(stopping, tmp_path, *options)["designs"]
-    assert found["no signal"]["nothing_selected"] == sum(not run["order"] for run in found["no signal"]["runs"])
-    assert found["artificial, J=150"]["nothing_selected"] == 0
-    assert all(each["times_a_plain_run"] >= 4 for each in found.values())
+    assert found.pop("artificial, J=150")["nothing_selected"] == 0
+    for each in found.values():
+        assert each["nothing_selected"] == sum(not run["order"] for run in each["runs"])
+
+
+def test_steadiness_counts_sets_and_their_sizes(tmp_path: Path) -> None:
+    runs = [{"columns": columns} for columns in ([1, 2], [1, 2], [1, 2, 3], [4])]
+    found = steadiness.summary(runs)
+    assert found["n_same"] == 1
+    assert found["n_alike"] == 3
+    assert not found["numbers_alike"]
+    assert found["jaccard"] == pytest.approx((1 + 2 / 3 + 2 / 3) / 6)
+    results = results_of(steadiness, tmp_path, "--tables", "diabetes", "--seeds", "2", "--jobs", "1")
+    seed, rows, columns = (results["tables"]["diabetes"][change]["runs"] for change in steadiness.CHANGES)
+    assert seed[0]["columns"] == rows[0]["columns"] == columns[0]["columns"]  # the same fit
+
+
+def test_nonlinear_counts_relevant_columns(tmp_path: Path) -> None:
+    for name in nonlinear.GENERATORS:
+        assert nonlinear.draw(name, 4000, 6, 0)[1].mean() == pytest.approx(0.5, abs=0.03)
+    options = ["--n", "100", "--m", "2", "4", "--folds", "1", "--generators", "ring", "ring+xor", "--jobs", "1"]
+    results = results_of(nonlinear, tmp_path, *options, "--peers", "forest", "k-nn")
+    assert [(cell["generator"], cell["m"]) for cell in results["cells"] if cell["method"] == "k-nn"] == [
+        ("ring", 2), ("ring", 4), ("ring+xor", 4)
+    ]  # fmt: skip
+    for cell in results["cells"]:
+        p = nonlinear.GENERATORS[cell["generator"]].n_relevant
+        (fold,) = cell["folds"]
+        assert cell["best_p"] == len(set(fold["order"][:p]) & set(range(p))) / p
+        assert cell["best_2p"] == 1  # all columns
+
+
+def test_a_slow_method_gets_no_more_columns(tmp_path: Path) -> None:
+    options = ["--n", "60", "--m", "2", "4", "--folds", "1", "--generators", "ring", "--jobs", "1"]
+    assert results_of(nonlinear, tmp_path, *options, "--most-seconds", "0")["means"][0]["m"] == [2]
+
+
+@pytest.mark.parametrize("method", ["ngp", "anova", "logistic", "mrmr", "forest", "k-nn", "tree-shap"])
+def test_rankings_begin_with_the_best_column(method: str) -> None:
+    pytest.importorskip(rankings.METHODS[method].module)
+    X = np.random.default_rng(0).normal(size=(90, 5))
+    order, seconds = rankings.timed(method, X, np.digitize(X[:, 3], [-0.5, 0.5]), 2, 0)
+    assert order[0] == 3
+    assert len(order) == 2
+    assert seconds > 0
+
+
+def test_wide_says_where_it_is_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    table = wide.RealDataset(X, (X[:, 0] > 0).astype(np.intp), np.arange(6), tuple("abcdef"))
+    monkeypatch.setattr(wide, "load_wide", lambda name: table)
+    monkeypatch.setattr(wide, "SIZES", (1, 2))
+    worst = rankings.Method("NGP", lambda X, y, number, seed: [4, 5])
+    monkeypatch.setitem(rankings.METHODS, "ngp", worst)
+    results = results_of(wide, tmp_path, "--tables", "nci9", "--peers", "anova", "--repeats", "1", "--jobs", "1")
+    assert len(results["tables"]["nci9"]["runs"]) == 2 * wide.N_FOLDS
+    assert [(each["k"], each["best"]) for each in results["behind"]] == [(1, "anova"), (2, "anova")]
+    assert results["behind"][0]["difference"] < -wide.BEHIND
 
 
 def test_searching(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import Bunch
 
-from ngp.datasets import load_airfoil, load_boston, load_mice, load_vowel
+from ngp.datasets import load_airfoil, load_boston, load_mice, load_vowel, load_wide
 from ngp.datasets.loaders import _AIRFOIL, _BOSTON, _VOWELS
 
 MICE = ["7_1,1,,c-CS-s", "7_2,2,4,c-CS-s", "J9_1,,6,t-CS-s", "J9_2,6,8,t-CS-s"]
@@ -160,6 +160,22 @@ def test_mice_from_openml(folders, openml):
     assert calls == [("MiceProtein", 4)]
 
 
+def test_wide_classes_are_counted_from_zero(folders, put, make_mat):
+    X = np.array([[-2, 0, 2], [0, 0, 2]], dtype=np.int16)
+    put(folders[0], "fs/wide/leukemia.mat", make_mat(X=X, Y=np.array([[1], [-1]], dtype=np.int16)))
+    table = load_wide("leukemia")
+    assert table.X.dtype == np.float64
+    assert_array_equal(table.X, X)
+    assert_array_equal(table.y, [1, 0])
+    assert table.class_names == ("-1", "1")
+    assert table.feature_names == ("feature_0", "feature_1", "feature_2")
+
+
+def test_wide_unknown_table():
+    with pytest.raises(ValueError, match="name='colon' is unknown; use one of 'GLIOMA', 'leukemia'"):
+        load_wide("colon")
+
+
 def test_real_boston(real_files):
     real_files("boston.csv")
     table = load_boston(random_state=0)
@@ -200,3 +216,22 @@ def test_real_mice(real_files):
     assert_array_equal(np.bincount(table.groups), [15] * 72)
     for train, test in GroupKFold(4).split(table.X, table.y, table.groups):
         assert not set(table.groups[train]) & set(table.groups[test])
+
+
+@pytest.mark.parametrize(
+    ("name", "n_features", "counts"),
+    [
+        ("GLIOMA", 4434, [14, 7, 14, 15]),
+        ("leukemia", 7070, [47, 25]),
+        ("lymphoma", 4026, [46, 10, 9, 11, 6, 6, 4, 2, 2]),
+        ("lung_small", 325, [6, 5, 5, 16, 7, 13, 21]),
+        ("nci9", 9712, [9, 9, 8, 5, 7, 6, 8, 6, 2]),
+        ("BASEHOCK", 4862, [994, 999]),
+        ("warpAR10P", 2400, [13] * 10),
+    ],
+)
+def test_real_wide_tables(real_files, name, n_features, counts):
+    real_files(f"fs/wide/{name}.mat")
+    table = load_wide(name)
+    assert table.X.shape == (sum(counts), n_features)
+    assert_array_equal(np.bincount(table.y), counts)

@@ -1,7 +1,8 @@
 """The paper's artificial data, and loaders of real data.
 
 Loaders look for files in the folder named by the environment variable ``NGP_DATA``, then in the folder ``ngp`` of
-scikit-learn's data home. All but COIL-20 are otherwise fetched from OpenML by scikit-learn, which keeps them.
+scikit-learn's data home. All but COIL-20 and the wide tables are otherwise fetched from OpenML by scikit-learn,
+which keeps them.
 """
 
 from ngp.datasets.generators import Dataset, make_artificial, make_gravitation, make_ohm, make_planck
@@ -14,6 +15,7 @@ from ngp.datasets.loaders import (
     load_mice,
     load_mnist,
     load_vowel,
+    load_wide,
 )
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "load_mice",
     "load_mnist",
     "load_vowel",
+    "load_wide",
     "make_artificial",
     "make_gravitation",
     "make_ohm",

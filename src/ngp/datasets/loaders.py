@@ -32,6 +32,7 @@ __all__ = [
     "load_mice",
     "load_mnist",
     "load_vowel",
+    "load_wide",
 ]
 
 # sha256 of the files
@@ -47,11 +48,19 @@ CHECKSUMS = {
     "fs/fashion-mnist/t10k-labels-idx1-ubyte.gz": "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
     "fs/Data_Cortex_Nuclear.csv": "1d6722b089db85dccfcb84d62e7299dcffd17b41223c3da54321890b63fff7ad",
     "fs/COIL20.mat": "4595ebdda07f47b0eb014fcfaddc22b452f9aed9c1d9261a0d5bc336c1ee1344",
+    "fs/wide/GLIOMA.mat": "c31cd32edd770c7a102729839e670e588bc959a591e0eae5a0676c9ca11d4c4f",
+    "fs/wide/leukemia.mat": "eb92382fb77c968864cb0a92a2c77acde7f88ba7fe5fd5a64b98184e3a05269d",
+    "fs/wide/lymphoma.mat": "bd834ed911d47ecf2e07625ed77617d514d89ee398fa2e7a787230f7cf5243f8",
+    "fs/wide/lung_small.mat": "93c6a65eb1f6f9f95ac897010c337254a57c57e7f8c0c9a7963a0e03de8233f4",
+    "fs/wide/nci9.mat": "e336aa43eaf3103803252604375a89141043994a54f93222f7ccc12b5b910789",
+    "fs/wide/BASEHOCK.mat": "e0452e0f3c0fefdc5cb6352165e4ba4a25c3a2a7b5a5b4d44e103742d6317aa0",
+    "fs/wide/warpAR10P.mat": "92b5f7e72b5715ada8f2df16e6d8e5effd8e0034a53a656ed9ef76e3f727d413",
 }
 
 
 _BOSTON = ("CRIM", "ZN", "INDUS", "CHAS", "NOX", "RM", "AGE", "DIS", "RAD", "TAX", "PTRATIO", "B", "LSTAT")
 _AIRFOIL = ("Frequency", "AngleOfAttack", "ChordLength", "FreeStreamVelocity", "SuctionSideDisplacementThickness")
+_WIDE = ("GLIOMA", "leukemia", "lymphoma", "lung_small", "nci9", "BASEHOCK", "warpAR10P")
 _VOWELS = ("hid", "hId", "hEd", "hAd", "hYd", "had", "hOd", "hod", "hUd", "hud", "hed")
 
 
@@ -275,6 +284,44 @@ def load_coil20() -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
     data = loadmat(BytesIO(contents[0]))
     images = data["X"].astype(np.float64).reshape(-1, 32, 32).transpose(0, 2, 1)
     return np.ascontiguousarray(images), data["Y"].ravel().astype(np.uint8) - 1
+
+
+def load_wide(
+    name: Literal["GLIOMA", "leukemia", "lymphoma", "lung_small", "nci9", "BASEHOCK", "warpAR10P"],
+) -> RealDataset:
+    """Seven tables with more columns than rows, which are common in feature selection.
+
+    The files are ``fs/wide/leukemia.mat`` and so on (see `ngp.datasets` for the folders), which
+    https://github.com/jundongl/scikit-feature has in ``skfeature/data``.
+
+    Parameters
+    ----------
+    name : {"GLIOMA", "leukemia", "lymphoma", "lung_small", "nci9", "BASEHOCK", "warpAR10P"}
+        Table to load:
+
+        - "GLIOMA": gene expression, 50 samples, 4,434 features, 4 classes;
+        - "leukemia": the same in three levels, 72 samples, 7,070 features, 2 classes;
+        - "lymphoma": in three levels, 96 samples, 4,026 features, 9 classes;
+        - "lung_small": in three levels, 73 samples, 325 features, 7 classes;
+        - "nci9": in three levels, 60 samples, 9,712 features, 9 classes;
+        - "BASEHOCK": words in messages on baseball or hockey, 1,993 samples, 4,862 features, 2 classes;
+        - "warpAR10P": photographs of faces, 130 samples, 2,400 features, 10 classes.
+
+    Returns
+    -------
+    RealDataset
+        ``X`` of shape (n_samples, n_features), ``y`` counted from 0, and ``class_names``, the numbers in the file.
+    """
+    if name not in _WIDE:
+        raise ValueError(f"name={name!r} is unknown; use one of {', '.join(map(repr, _WIDE))}.")
+    file = f"fs/wide/{name}.mat"
+    contents = _read_files(file)
+    if contents is None:
+        raise OSError(f"{name} is not on disk; set NGP_DATA to a folder that holds {file}.")
+    data = loadmat(BytesIO(contents[0]))
+    classes, y = np.unique(data["Y"], return_inverse=True)
+    names = tuple(f"feature_{number}" for number in range(data["X"].shape[1]))
+    return _plain(data["X"].astype(np.float64), y.ravel(), names, tuple(map(str, classes)))
 
 
 def _load_idx(
