@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, nan, sqrt
 from typing import Any, Literal
 
@@ -103,8 +103,8 @@ class Step:
     fold_losses: FloatArray
     fold_weights: FloatArray
     losses: FloatArray
-    layers: IntArray
     predictor: str
+    layers: IntArray = field(default_factory=lambda: np.zeros(0, np.intp))
     ridge: float = nan
     runner_up: int | None = None
     runner_up_loss: float = nan

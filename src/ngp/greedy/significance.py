@@ -47,7 +47,9 @@ EXCEEDED = 5
 CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutations
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
 DEAD = 1e-8  # share of a function's variance that the selection leaves at least
-CHUNK_NUMBERS = 2**18  # in the columns of a task. Fixed, as bits of a matrix product depend on what is multiplied together
+CHUNK_NUMBERS = (
+    2**18
+)  # in the columns of a task. Fixed, as bits of a matrix product depend on what is multiplied together
 # Pairs are a second test: it gets this share of the level.
 PAIR_SHARE = 0.5
 PAIR_LOOKS = LOOKS[:3]
