@@ -93,7 +93,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     stop : {"auto", "plateau"}, StopRule or None, default=None
         A rule of `ngp.greedy.stopping` instead of `tol`. With ``"auto"``, which is also what None means if neither a
         number nor `tol` is given, the selection ends where no candidate, and no pair of them, is significant. With
-        ``"plateau"`` it is the smallest one whose loss is within a standard error of the lowest. Both come from the same
+        ``"plateau"`` it is the smallest one whose loss is within a standard error of the lowest. Both come from one
         path, which goes on until both are known.
     groups : None, labels, list of lists, mapping or Groups, default=None
         Columns that enter together; category columns of a data frame always do. Costs of columns or groups are part of

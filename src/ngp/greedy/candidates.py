@@ -1,7 +1,7 @@
 """What a step of a pursuit looks for: the candidate that lowers the loss most.
 
-Candidates race. All are trained with the predictor's quickest stage (an SSFN with a single random layer); those that may
-still be the best go on to the next stage, which has twice the layers, until the last. Differences between candidates
+Candidates race. All are trained with the predictor's quickest stage (an SSFN with a single random layer); those that
+may still be the best go on to the next stage, which has twice the layers, until the last. Differences between candidates
 are paired: all share their random layers, their ridge and their folds. A candidate drops out if its loss exceeds the
 lowest one by more than two standard errors of the paired difference over the parts of the validation (with five folds,
 one winner in seventeen would drop out if layers varied as much as folds do; they vary far less), or if too many are
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ngp._types import BoolArray, FloatArray, IntArray
+from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.path import Step, certainty, scored_step
 from ngp.greedy.screening import Screening
@@ -73,7 +73,7 @@ class Search:
         preferred: BoolArray | None = None,
         without: Collection[int] = (),
     ) -> Found:
-        """Score all candidates, or those that promise most, and find the best one; of the preferred groups, if given."""
+        """Score all candidates, or those that promise most, and find the best one, of the preferred groups if any."""
         problem = self.problem
         candidates = Candidates.beside(problem, selected)
         if without:
@@ -233,7 +233,7 @@ def worth(losses: FloatArray, before: float, costs: FloatArray) -> FloatArray:
     return np.where(change < 0, change / costs, change)
 
 
-def by_group(problem: Problem, groups: IntArray, values: FloatArray, otherwise: float = nan) -> FloatArray:
+def by_group(problem: Problem, groups: IntArray, values: AnyArray, otherwise: float = nan) -> AnyArray:
     """Values of some groups among all."""
     found = np.full(problem.groups.n_groups, otherwise, dtype=values.dtype)
     found[groups] = values

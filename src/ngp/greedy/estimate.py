@@ -91,7 +91,7 @@ def estimate_pursuit(
     last = _Moment(search, selected, Candidates.beside(search.problem, selected).columns, n_steps)
     costs = np.linspace(first.candidate_seconds(), last.candidate_seconds(), max(1, n_steps))
     left = len(candidates.names) - np.arange(max(1, n_steps))
-    scored = left if search.screening is None else np.array([n_scored(search.screening.screen, n) for n in left])
+    scored = left if search.screening is None else np.array([n_scored(search.screening.screen, int(n)) for n in left])
     steps, leaders = costs[:, 0] + scored * costs[:, 1], costs[:, 1] * np.array([_n_raced(search, n) for n in scored]).T
     if search.screening:
         fixed_seconds, each = first.screening_seconds()

@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import nan
 
 import numpy as np
 
-from ngp._types import FloatArray, IntArray
+from ngp._types import IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.candidates import Candidates, Search, by_group
 from ngp.greedy.path import Step, certainty, chosen, columns_of, scored_step

@@ -8,8 +8,8 @@ looks as good as it does after a permutation. Nothing is retrained for that.
 
 What is compared are correlations: of a function with the residuals, and with their products with functions of the
 selected columns, which an interaction would change. Each is turned into the logarithm of its tail probability under a
-normal distribution, times the number of comparisons of its kind. The kinds share the error: half of it is for columns as
-they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal scores, so that
+normal distribution, times the number of comparisons of its kind. The kinds share the error: half of it is for columns
+as they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal scores, so that
 no row outweighs the others.
 
 This takes rows for exchangeable, and dependence between columns for linear or quadratic. Without a selection, it is an
@@ -209,7 +209,7 @@ class SignificanceTest:
         return [columns[start : start + length] for start in range(0, len(columns), length)]
 
     def _pairable(self, signals: Signals, candidates: ColumnSets, n_selected: int) -> IntArray:
-        """Places of the columns to be paired: all, or as many as can be afforded, those that look best by themselves."""
+        """Places of the columns to be paired: all, or as many as can be afforded, those that look best alone."""
         n_columns, n_outputs = len(candidates.columns), signals.residuals.shape[1]
         most = int(PAIR_STEPS * (n_selected + 1) * NETWORK_OPERATIONS / (8 * n_outputs))
         if n_columns <= most:
@@ -226,14 +226,17 @@ def _basis(columns: FloatArray) -> AnyArray:
     if ROWS_PER_SQUARE * len(columns) <= columns.shape[1]:
         parts.append(np.clip(columns, -MOST_SQUARED, MOST_SQUARED) ** 2)
     _, deviations, basis = np.linalg.svd(np.concatenate(parts), full_matrices=False)
-    return basis[deviations > 1e-9 * deviations[0]].astype(np.float32)
+    kept: AnyArray = basis[deviations > 1e-9 * deviations[0]].astype(np.float32)
+    return kept
 
 
 def _standard(signals: FloatArray) -> AnyArray:
     """Signals with mean zero and, over permutations of the rows, unit variance of products with unit vectors."""
     signals = signals - signals.mean(axis=0)
     deviations = np.sqrt((signals**2).sum(axis=0) / max(1, len(signals) - 1))
-    return np.divide(signals, deviations, out=np.zeros_like(signals), where=deviations > 0).astype(np.float32)
+    scaled = np.divide(signals, deviations, out=np.zeros_like(signals), where=deviations > 0)
+    standard: AnyArray = scaled.astype(np.float32)
+    return standard
 
 
 def _functions(values: FloatArray) -> AnyArray:

@@ -244,8 +244,8 @@ class RelativeImprovement(StopRule):
     A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the loss
     before it (of the last selection that paid, carried along over steps that did not: small gains may add up to one
     that pays). After `patience` successive steps that did not pay, the pursuit stops and they are taken back. With
-    ``tol=0`` any improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve on it. To drop or to
-    exchange a feature needn't pay.
+    ``tol=0`` any improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve
+    on it. To drop or to exchange a feature needn't pay.
 
     Parameters
     ----------
@@ -352,8 +352,8 @@ class Significance(StopRule):
     """Stop when no candidate knows anything significant that the selection doesn't know.
 
     Candidates with a p-value of at most `level` are preferred to all others, and a step that adds one pays (see
-    `ngp.greedy.significance`). If there is none, pairs of candidates are looked at. If there is no such pair either, a step
-    that isn't hopeless may still be made, and others after it: small effects may add up. Such steps pay if their
+    `ngp.greedy.significance`). If there is none, pairs of candidates are looked at. If there is no such pair either, a
+    step that isn't hopeless may still be made, and others after it: small effects may add up. Such steps pay if their
     p-values together are at most `level`, by Fisher's method; otherwise they are taken back.
 
     Parameters

@@ -55,7 +55,7 @@ def describe(result: Result) -> dict[str, Any]:
         "number": number,
         "saved": f"{100 * (first - last) / first:.1f}%" if first and not isnan(first - last) else None,
         "score": _score(result.fit),
-        "sets": _sets(result.asked.parameters),
+        "tested": any(step.p_value >= 0 for step in steps),
         "only_additions": only_additions(steps),
         "dropped": left_behind(steps, seen)[0],
         "tiles": _tiles(result, noun),
@@ -125,7 +125,6 @@ def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
 
 def _asked(result: Result, noun: str) -> list[tuple[str, str]]:
     asked, names = result.asked, result.features.names
-    sets = _sets(asked.parameters)
     facts = [
         ("Target", seen(asked.target)),
         ("Task", asked.task + (f" with {len(asked.classes)} classes" if asked.classes else "")),
