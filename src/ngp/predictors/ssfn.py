@@ -47,6 +47,8 @@ RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 REFIT_RIDGES = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of the final predictor
 FIRST_RIDGE = 100.0
 TUNING_LAYERS = 4
+# The least ridge times the square of the number of rows.
+FEW_ROWS = 1e6
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
 # Largest number of numbers in the columns of one task.
@@ -244,9 +246,15 @@ class SSFNScorer(BoundScorer):
         if self.config.ridge != "auto":
             return self
         n_layers = min(TUNING_LAYERS, self.n_layers)
-        scorers = [self._with(ridge=ridge, n_layers=n_layers) for ridge in RIDGES]
+        scorers = [self._with(ridge=ridge, n_layers=n_layers) for ridge in self._ridges]
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
-        return self._with(ridge=RIDGES[int(np.argmin(losses))])
+        return self._with(ridge=scorers[int(np.argmin(losses))].ridge)
+
+    @property
+    def _ridges(self) -> list[float]:
+        """Ridges to choose from: with few rows no small ones, since the columns were chosen on the same few rows."""
+        least = FEW_ROWS / self.problem.n_samples**2
+        return sorted({min(RIDGES[-1], max(ridge, least)) for ridge in RIDGES})
 
     @property
     def dtype(self) -> np.dtype[Any]:
