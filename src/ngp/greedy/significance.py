@@ -7,7 +7,8 @@ are permuted together, again and again, and a candidate's p-value is the probabi
 looks as good as it does after a permutation. Nothing is retrained for that.
 
 What is compared are correlations: of a function with the residuals, and with their products with functions of the
-selected columns, which an interaction would change. Each is turned into the logarithm of its tail probability under a
+selected columns, which an interaction would change. Besides, a few random units of a candidate and the selection
+regress the residuals. Each is turned into the logarithm of its tail probability under a
 normal distribution, times the number of comparisons of its kind. The kinds share the error: half of it is for columns
 as they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal scores, so that
 no row outweighs the others.
@@ -23,20 +24,23 @@ from dataclasses import dataclass
 from math import log, pi, sqrt
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import chdtrc, log_ndtr, ndtri
 from scipy.stats import rankdata
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.unexplained import CLIP, residuals_of, rows_read, selected_inputs
+from ngp.greedy.unexplained import CLIP, residuals_of, rows_read, selected_inputs, unit_layer
 from ngp.kernels.parallel import run_tasks
+from ngp.kernels.screening import ScreenTask, gains, screen_task
 from ngp.predictors.base import ColumnSets, scaled_columns
 
 __all__ = ["Pair", "SignificanceTest"]
 
 WAVE = 1.2  # first frequency of the waves, in a column's deviations: one wave spans most rows
-# Error shares of a column as it is, of other functions of it, and of its interactions with the selection.
-SHARES = (0.5, 0.25, 0.25)
+# Error shares of a column as it is, of other functions of it, of its interactions with the selection, and of its units.
+SHARES = (0.5, 0.2, 0.15, 0.15)
+N_UNITS = 13
+UNIT_RIDGE = 0.003  # for each row
 MOST_INTERACTING = 8  # selected columns that interact by themselves; of more, so many random combinations
 # Rows for each selected column that it takes to reckon with its square, and deviations beyond which it isn't squared.
 ROWS_PER_SQUARE = 8
@@ -71,17 +75,25 @@ class Signals:
     basis: AnyArray  # orthonormal functions of the selected columns (b, J), which candidates are freed of
     residuals: AnyArray  # (J, Q)
     interactions: AnyArray  # products of residuals and functions of the selected columns (J, V)
+    units: ScreenTask  # regression of the residuals on random units of a candidate and the selection
     n_columns: int  # of all candidates
 
     @property
     def kinds(self) -> list[tuple[slice, AnyArray, float]]:
         """Kinds of comparisons: the functions, the signals, and the logarithm of how many share the error."""
-        shares = SHARES if self.interactions.shape[1] else (0.5, 0.5)
         kinds = [(slice(0, 1), self.residuals), (slice(1, None), self.residuals), (slice(None), self.interactions)]
         return [
             (functions, signals, log(2 * self.n_columns * len(range(8)[functions]) * signals.shape[1] / share))
-            for (functions, signals), share in zip(kinds, shares, strict=False)
+            for (functions, signals), share in zip(kinds, SHARES, strict=False)
+            if signals.shape[1]
         ]
+
+    def unit_evidence(self, columns: AnyArray) -> FloatArray:
+        """Logarithm of each column's p-value by its units, as if they were independent, times the number of columns."""
+        freedom = len(self.units.ridge) - 1
+        tails = chdtrc(freedom * self.units.n_outputs, gains(self.units, columns[:, None]))
+        logs: FloatArray = log(self.n_columns / SHARES[-1]) + np.log(np.maximum(tails, 1e-300))
+        return logs
 
 
 @dataclass(frozen=True)
@@ -193,7 +205,10 @@ class SignificanceTest:
         functions = np.concatenate([columns, np.cos(2 * WAVE * columns)])
         functions -= functions.mean(axis=1, keepdims=True)
         interactions = (residuals[:, :, None] * functions.T[:, None, :]).reshape(len(rows), -1)
-        return Signals(rows, _basis(inputs.T), _standard(residuals), _standard(interactions), n_columns)
+        residuals = _standard(residuals)
+        layer = unit_layer(inputs, self.seed, N_UNITS, 1)
+        units = screen_task(*layer, residuals, np.ones(len(rows)), UNIT_RIDGE * len(rows))
+        return Signals(rows, _basis(inputs.T), residuals, _standard(interactions), units, n_columns)
 
     def _orders(self, step: int, first: int, end: int) -> IntArray:
         """Permutations of the rows, each the same whenever it is drawn."""
@@ -258,14 +273,11 @@ def _freed(functions: AnyArray, basis: AnyArray) -> AnyArray:
     return freed
 
 
-def _chunk_functions(problem: Problem, signals: Signals, columns: IntArray) -> AnyArray:
-    return _freed(_functions(scaled_columns(problem, columns, signals.rows, CLIP)), signals.basis)
-
-
 def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tuple[FloatArray, FloatArray]:
     """Logarithm of each column's p-value times the number of comparisons: if normal, and by Bernstein's inequality."""
-    functions = _chunk_functions(problem, signals, columns)
-    peaks, logs, bounds = np.abs(functions).max(axis=2), [], []
+    values = scaled_columns(problem, columns, signals.rows, CLIP)
+    functions = _freed(_functions(values), signals.basis)
+    peaks, logs, bounds = np.abs(functions).max(axis=2), [signals.unit_evidence(values)], []
     for kind, compared, multiple in signals.kinds:
         sizes = np.abs(functions[kind] @ compared).max(axis=2).astype(np.float64)
         jumps = peaks[kind] * np.abs(compared).max(initial=0)
@@ -276,10 +288,15 @@ def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tu
 
 def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: IntArray) -> FloatArray:
     """Smallest of these logarithms in each of some permutations."""
-    functions, minima = _chunk_functions(problem, signals, columns), np.full(len(orders), np.inf)
+    values = scaled_columns(problem, columns, signals.rows, CLIP).astype(np.float32)
+    functions, minima = _freed(_functions(values), signals.basis), np.empty(len(orders))
+    known = (values @ signals.basis.T) @ signals.basis
+    rest = values - known
     for number, order in enumerate(orders):
+        minima[number] = signals.unit_evidence(known + rest[:, order]).min()
         for kind, compared, multiple in signals.kinds:
-            largest = float(np.abs(functions[kind] @ compared[order]).max())
+            # Rows of the candidates go to those of the signals, or the other way round.
+            largest = float(np.abs(functions[kind] @ compared[np.argsort(order)]).max())
             minima[number] = min(minima[number], multiple + float(log_ndtr(-largest)))
     return minima
 
