@@ -105,19 +105,20 @@ class Pursuit:
     def add(self) -> list[Step]:
         """The step that adds the best candidate: argmin over g of L(S ∪ {g}), every predictor retrained.
 
-        Significant candidates come first. If there is none, a significant pair is added in two steps.
+        If steps must be significant, such candidates come first. If there is none, a significant pair is added in two.
         """
         steps = self.standing
         columns = columns_of(chosen(steps))
-        if self.test is None:
+        if self.test is None or not self.rule.tests(steps):
             return [self.best(steps)]
         problem, candidates = self.search.problem, Candidates.beside(self.search.problem, columns)
-        p_values = by_group(problem, candidates.names, self.test.p_values(columns, candidates.columns))
-        significant = p_values <= self.test.level
-        if not significant.any() and (pair := self.pair(steps, candidates)):
+        found = self.test.p_values(columns, candidates.columns, exact=self.rule.is_strict)
+        p_values, preferred = by_group(problem, candidates.names, found), None
+        if not found.min() <= self.test.level and (pair := self.pair(steps, candidates)):
             return pair
-        # If nothing is significant by itself, what isn't hopeless may be, together with steps to come.
-        step = self.best(steps, significant if significant.any() or not self.rule.is_strict else p_values <= HOPELESS)
+        if self.rule.is_strict:  # what isn't significant by itself may be, together with steps to come
+            preferred = p_values <= (self.test.level if found.min() <= self.test.level else HOPELESS)
+        step = self.best(steps, preferred)
         return [replace(step, p_value=float(p_values[step.group]))]
 
     def best(self, steps: Sequence[Step], preferred: BoolArray | None = None) -> Step:

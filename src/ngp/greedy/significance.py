@@ -7,11 +7,11 @@ are permuted together, again and again, and a candidate's p-value is the probabi
 looks as good as it does after a permutation. Nothing is retrained for that.
 
 What is compared are correlations: of a function with the residuals, and with their products with functions of the
-selected columns, which an interaction would change. Besides, a few random units of a candidate and the selection
-regress the residuals. Each is turned into the logarithm of its tail probability under a
-normal distribution, times the number of comparisons of its kind. The kinds share the error: half of it is for columns
-as they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal scores, so that
-no row outweighs the others.
+selected columns, which an interaction would change. Besides, the residuals are regressed on a few random units of a
+candidate and the selection. Each result is turned into the logarithm of its tail probability, as if it were normal (or
+a sum of normal squares), times the number of comparisons of its kind. The kinds share the error: half of it is for
+columns as they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal
+scores, so that no row outweighs the others.
 
 This takes rows for exchangeable, and dependence between columns for linear or quadratic. Without a selection, it is an
 exact permutation test, whatever the distributions are.
@@ -41,14 +41,16 @@ WAVE = 1.2  # first frequency of the waves, in a column's deviations: one wave s
 SHARES = (0.5, 0.2, 0.15, 0.15)
 N_UNITS = 13
 UNIT_RIDGE = 0.003  # for each row
-MOST_INTERACTING = 8  # selected columns that interact by themselves; of more, so many random combinations
+# Selected columns that interact by themselves, at most, and with several outputs; of more, so many random combinations.
+MOST_INTERACTING, MOST_SIGNALS = 8, 16
 # Rows for each selected column that it takes to reckon with its square, and deviations beyond which it isn't squared.
 ROWS_PER_SQUARE = 8
 MOST_SQUARED = 3.0
 # Number of permutations after which to see whether a few exceed what was found: then all of them would.
 LOOKS = (19, 49, 99, 199)
-EXCEEDED = 5
+EXCEEDED = 3
 CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutations
+N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
 DEAD = 1e-8  # share of a function's variance that the selection leaves at least
 CHUNK_NUMBERS = (
@@ -118,14 +120,17 @@ class SignificanceTest:
         """Largest p-value of a pair that is significant."""
         return PAIR_SHARE * self.level
 
-    def p_values(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
-        """Probability of each candidate that the best of all looks as good by chance."""
+    def p_values(self, selected: IntArray, candidates: ColumnSets, *, exact: bool = True) -> FloatArray:
+        """Probability of each candidate that the best of all looks as good by chance.
+
+        Unless it is to be exact, correlations are taken for normal, and no rows are permuted.
+        """
         signals = self._signals(selected, len(candidates.columns))
         chunks = self._chunks(candidates.columns, len(signals.rows))
         shared, starts = (self.problem, signals), candidates.bounds[:-1]
         found = run_tasks(_chunk_evidence, [(chunk,) for chunk in chunks], self.n_jobs, shared=shared)
         logs, bounds = (np.minimum.reduceat(np.concatenate(each), starts) for each in zip(*found, strict=True))
-        if bounds.min() <= log(CLEAR_SHARE * self.level):  # whatever the distributions are
+        if not exact or bounds.min() <= log(CLEAR_SHARE * self.level):  # clear, whatever the distributions are
             certain: FloatArray = np.exp(np.minimum(logs, 0))
             return certain
 
@@ -199,9 +204,10 @@ class SignificanceTest:
             residuals = ndtri((rankdata(residuals, axis=0) - 0.5) / len(rows))
         residuals = residuals * (self.problem.weights[rows] / self.problem.weights[rows].mean())[:, None]
         columns = inputs.T
-        if len(columns) > MOST_INTERACTING:
+        most = min(MOST_INTERACTING, max(1, MOST_SIGNALS // residuals.shape[1]))
+        if len(columns) > most:
             generator = np.random.default_rng([self.seed, STREAM, len(columns)])
-            columns = generator.standard_normal((MOST_INTERACTING, len(columns))) @ columns / sqrt(len(columns))
+            columns = generator.standard_normal((most, len(columns))) @ columns / sqrt(len(columns))
         functions = np.concatenate([columns, np.cos(2 * WAVE * columns)])
         functions -= functions.mean(axis=1, keepdims=True)
         interactions = (residuals[:, :, None] * functions.T[:, None, :]).reshape(len(rows), -1)
@@ -254,7 +260,7 @@ def _standard(signals: FloatArray) -> AnyArray:
     return standard
 
 
-def _functions(values: FloatArray) -> AnyArray:
+def _functions(values: AnyArray) -> AnyArray:
     """Functions (8, n, J) of columns: themselves, their absolute values, three waves."""
     x = values.astype(np.float32)
     c, s = np.cos(WAVE * x), np.sin(WAVE * x)
@@ -296,7 +302,9 @@ def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: I
         minima[number] = signals.unit_evidence(known + rest[:, order]).min()
         for kind, compared, multiple in signals.kinds:
             # Rows of the candidates go to those of the signals, or the other way round.
-            largest = float(np.abs(functions[kind] @ compared[np.argsort(order)]).max())
+            rows = functions[kind].reshape(-1, len(order))
+            products = rows @ compared[np.argsort(order)]
+            largest = max(float(products.max()), -float(products.min()))
             minima[number] = min(minima[number], multiple + float(log_ndtr(-largest)))
     return minima
 
@@ -364,7 +372,7 @@ def _tail(null: FloatArray, logs: FloatArray) -> FloatArray:
 
     Their tail falls by a factor of e per unit, or more slowly if they scatter more than that.
     """
-    smallest = np.sort(null)[:EXCEEDED]
+    smallest = np.sort(null)[:N_TAIL]
     slope = min(1.0, pi / sqrt(6) / max(float(null.std(ddof=1)), 1e-12))
     tails: FloatArray = len(smallest) / (1 + len(null)) * np.exp(slope * np.minimum(0, logs - smallest[-1]))
     return tails

@@ -66,10 +66,11 @@ class StopRule:
     least_gain : float
         Relative gain that a feature must bring to pay, by default 0: any gain. `floating` drops what gains less.
     level : float or None
-        Largest p-value of a significant step. Candidates with such p-values are preferred, and pairs are looked at if
-        there is none. None, the default, computes no p-values: this is the paper's algorithm, and nothing else.
+        Largest p-value of a significant step: pairs are looked at if no candidate is significant. None, the default,
+        computes no p-values: this is the paper's algorithm, and nothing else.
     is_strict : bool
-        Whether steps that aren't significant are taken back, by default False. `floating` then drops them, too.
+        Whether steps that aren't significant are taken back, by default False. Significant candidates are then
+        preferred to others, and `floating` drops what isn't significant any more.
     max_features, max_columns : float
         How many features and columns may be selected, by default infinity. Looking ahead, exchanges and estimates
         keep to it.
@@ -150,6 +151,24 @@ class StopRule:
         """
         return 0
 
+    def tests(self, steps: Sequence[Step]) -> bool:
+        """Say whether the p-values of the next step are asked for.
+
+        By default they are if there is a level, as long as steps are significant.
+
+        Parameters
+        ----------
+        steps : sequence of Step
+            All steps so far that weren't taken back; ``steps[0]`` is the start.
+
+        Returns
+        -------
+        bool
+            Whether candidates are tested.
+        """
+        last = steps[-1]
+        return self.level is not None and (last.action != "add" or last.p_value <= self.level)
+
     def room(self, last: Step) -> int | None:
         """Count the groups that may still be added after a step; None if there is no limit."""
         room = min(self.max_features - last.n_selected, self.max_columns - last.n_columns)
@@ -169,7 +188,7 @@ class MaxFeatures(StopRule):
     n : int
         Number of features (groups of columns), at least 1.
     level : float or None
-        Up to which p-value candidates are preferred; None computes none (see `StopRule`).
+        Up to which p-value a step is significant; None computes none (see `StopRule`).
 
     Examples
     --------
@@ -207,7 +226,7 @@ class MaxColumns(StopRule):
     n : int
         Number of columns, at least 1.
     level : float or None
-        Up to which p-value candidates are preferred; None computes none (see `StopRule`).
+        Up to which p-value a step is significant; None computes none (see `StopRule`).
 
     Examples
     --------
@@ -389,6 +408,10 @@ class Significance(StopRule):
         what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps together are"
         return Stop(f"{what} not significant, p = {together:.2g}", len(steps) - 1 - unpaid)
 
+    def tests(self, steps: Sequence[Step]) -> bool:
+        """In every step."""
+        return True
+
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that are additions which aren't significant, even together."""
         doubtful: list[float] = []
@@ -527,6 +550,10 @@ class FirstOf(StopRule):
         answers = [rule.check_budget(steps) for rule in self.rules]
         return next((stop for stop in answers if stop is not None), None)
 
+    def tests(self, steps: Sequence[Step]) -> bool:
+        """Whether any of the rules asks for p-values."""
+        return any(rule.tests(steps) for rule in self.rules)
+
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that any of the rules doubts."""
         return max(rule.n_unproven(steps) for rule in self.rules)
@@ -558,8 +585,8 @@ class Cut(StopRule):
 
     @property
     def is_strict(self) -> bool:
-        """Whether the first rule is."""
-        return self.rules[0].is_strict
+        """Whether one of the rules is: all cuts are of one path."""
+        return FirstOf(self.rules).is_strict
 
     @property
     def level(self) -> float | None:
@@ -570,6 +597,10 @@ class Cut(StopRule):
         """Stop when all rules have stopped, and keep what the first one says."""
         answers = [self.first_stop(rule, steps, exhausted) for rule in self.rules]
         return answers[0] if None not in answers else None
+
+    def tests(self, steps: Sequence[Step]) -> bool:
+        """Whether a rule that hasn't stopped asks for p-values."""
+        return any(rule.tests(steps) and self.first_stop(rule, steps) is None for rule in self.rules)
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that the first rule doubts or doesn't keep."""
