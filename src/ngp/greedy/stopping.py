@@ -478,7 +478,7 @@ class FirstOf(StopRule):
     Examples
     --------
     >>> FirstOf([MaxFeatures(10), RelativeImprovement(tol=0.06)]).rules
-    (MaxFeatures(n=10), RelativeImprovement(tol=0.06, patience=1))
+    (MaxFeatures(n=10, level=None), RelativeImprovement(tol=0.06, patience=1))
     """
 
     rules: Sequence[StopRule]
@@ -557,9 +557,24 @@ class Cut(StopRule):
         object.__setattr__(self, "rules", tuple(FirstOf(self.rules).rules))
 
     @property
+    def least_gain(self) -> float:
+        """The first rule's."""
+        return self.rules[0].least_gain
+
+    @property
     def is_strict(self) -> bool:
         """Whether the first rule is."""
         return self.rules[0].is_strict
+
+    @property
+    def max_features(self) -> float:
+        """The first rule's."""
+        return self.rules[0].max_features
+
+    @property
+    def max_columns(self) -> float:
+        """The first rule's."""
+        return self.rules[0].max_columns
 
     @property
     def level(self) -> float | None:
@@ -570,6 +585,10 @@ class Cut(StopRule):
         """Stop when all rules have stopped, and keep what the first one says."""
         answers = [self.first_stop(rule, steps, exhausted) for rule in self.rules]
         return answers[0] if None not in answers else None
+
+    def check_budget(self, steps: Sequence[Step]) -> Stop | None:
+        """Say whether the budget of any rule is used up."""
+        return FirstOf(self.rules).check_budget(steps)
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that the first rule doubts or doesn't keep."""
