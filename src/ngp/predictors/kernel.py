@@ -169,7 +169,8 @@ class KernelScorer(BoundScorer):
             return self
         scorers = [replace(self, ridge=ridge) for ridge in RIDGES]
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
-        return scorers[int(np.argmin(losses))]
+        best = scorers[int(np.argmin(losses))]
+        return self if best.ridge == self.ridge else best
 
     @cached_property
     def parts(self) -> tuple[_Part, ...]:

@@ -246,7 +246,8 @@ class SSFNScorer(BoundScorer):
         n_layers = min(TUNING_LAYERS, self.n_layers)
         scorers = [self._with(ridge=ridge, n_layers=n_layers) for ridge in RIDGES]
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
-        return self._with(ridge=RIDGES[int(np.argmin(losses))])
+        ridge = RIDGES[int(np.argmin(losses))]
+        return self if ridge == self.ridge else self._with(ridge=ridge)
 
     @property
     def dtype(self) -> np.dtype[Any]:
