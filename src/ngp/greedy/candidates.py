@@ -1,11 +1,11 @@
 """What a step of a pursuit looks for: the candidate that lowers the loss most.
 
 Candidates race. All are trained with the predictor's quickest stage (an SSFN with a single random layer); those that
-may still be the best go on to the next stage, which has twice the layers, until the last. Differences between candidates
-are paired: all share their random layers, their ridge and their folds. A candidate drops out if its loss exceeds the
-lowest one by more than two standard errors of the paired difference over the parts of the validation (with five folds,
-one winner in seventeen would drop out if layers varied as much as folds do; they vary far less), or if too many are
-ahead of it.
+may still be the best go on to the next stage, which has twice the layers, until the last. Differences between
+candidates are paired: all share their random layers, their ridge and their folds. A candidate drops out if its loss
+exceeds the lowest one by more than two standard errors of the paired difference over the parts of the validation (with
+five folds, one winner in seventeen would drop out if layers varied as much as folds do; they vary far less), or if too
+many are ahead of it.
 """
 
 from __future__ import annotations

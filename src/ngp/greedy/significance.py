@@ -9,8 +9,8 @@ looks as good as it does after a permutation. Nothing is retrained for that.
 What is compared are correlations: of a function with the residuals, and with their products with functions of the
 selected columns, which an interaction would change. Each is turned into the logarithm of its tail probability under a
 normal distribution, times the number of comparisons of its kind. The kinds share the error: half of it is for columns
-as they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal scores, so that
-no row outweighs the others.
+as they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal scores, so
+that no row outweighs the others.
 
 This takes rows for exchangeable, and dependence between columns for linear or quadratic. Without a selection, it is an
 exact permutation test, whatever the distributions are.
