@@ -18,7 +18,7 @@ from ngp.greedy import estimate, loop
 from ngp.greedy.estimate import ASSUMED_STEPS, LEAST_BYTES, Estimate, estimate_pursuit
 from ngp.greedy.loop import pursue
 from ngp.greedy.screening import Screening
-from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, Plateau, RelativeImprovement, Significance, StopRule
+from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, Plateau, RelativeImprovement, StopRule
 from ngp.predictors import MLP, SSFN
 
 FAST = SSFN(n_units=10, n_draws=1, ridge=1.0, refit_units=10)  # so that all candidates of a step are scored once

@@ -325,7 +325,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: MaxColumns(3, level=0), "level=0 must be a finite number, more than 0: use 0.01 for one wrong step in"),
     (lambda: Cut([]), "rules=[] must be a list of stop rules, such as [MaxFeatures(10)]."),
     (lambda: Cut([3]), "rules holds 3, which is no StopRule: use one like MaxFeatures(10)."),
-    (lambda: FirstOf(MaxFeatures(3)), "rules=MaxFeatures(n=3, level=None) must be a list of stop rules, such as [MaxFeatures(10)]"),
+    (
+        lambda: FirstOf(MaxFeatures(3)),
+        "rules=MaxFeatures(n=3, level=None) must be a list of stop rules, such as [MaxFeatures(10)]",
+    ),
     (lambda: FirstOf([3]), "rules holds 3, which is no StopRule: use one like MaxFeatures(10)."),
     (lambda: FirstOf([Plateau]), "rules holds <class 'ngp.greedy.stopping.Plateau'>, which is no StopRule: use one "),
 ]

@@ -247,7 +247,9 @@ def test_without_standard_errors_gaps_are_shares_of_the_loss() -> None:
     result = cases.regression().result
     single = replace(result, path=[replace(step, standard_error=np.nan) for step in result.path])
     ax = drawn(draw_runners_up, single)
-    expected = [100 * (step.runner_up_loss - step.loss) / step.loss for step in single.path if step.runner_up is not None]
+    expected = [
+        100 * (step.runner_up_loss - step.loss) / step.loss for step in single.path if step.runner_up is not None
+    ]
     assert bars(ax) == pytest.approx(expected)
     assert set(colours(ax)) == {COLOURS[0]}
     assert ax.get_xlabel() == "gap (% of the winner's loss)"
