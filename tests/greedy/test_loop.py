@@ -23,7 +23,12 @@ from greedy_cases import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ngp.greedy.path import Step
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.greedy.candidates import Search
+from ngp.greedy.loop import pursue
+from ngp.greedy.path import Path, Step
+from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import (
     FirstOf,
     MaxColumns,
@@ -34,6 +39,7 @@ from ngp.greedy.stopping import (
     Significance,
     StopRule,
 )
+from ngp.predictors import SSFN, ColumnSets
 
 
 @given(seed=st.integers(0, 10_000), n_columns=st.integers(1, 6), decimals=st.sampled_from([1, 6]))
@@ -295,6 +301,30 @@ def test_a_callback_that_stops_keeps_what_a_budget_keeps_that_is_spent_then(
     asked = found(rule, Observes(stop_after(n)))
     spent = found(FirstOf([rule, MaxFits(sum(step.n_fits for step in asked.steps))]))
     assert (len(asked.steps), asked.columns.tolist()) == (len(spent.steps), spent.columns.tolist())
+
+
+def test_pairs_that_are_added_are_significant_and_of_two_candidates() -> None:
+    """Though of few candidates, all pairs are among the leading ones."""
+    rng = np.random.default_rng(2207)
+    X = rng.normal(size=(80, 7))
+    groups = make_groups([[0], [1, 2], [3], [4, 5], [6]], 7)
+    problem = make_problem(X, X[:, 2] * X[:, 4] + 0.1 * rng.normal(size=80), groups=groups, task="regression", cv=5)
+    candidates, test = ColumnSets.of(groups.columns), SignificanceTest(problem, 0.01, 0)
+    found = test.pair(np.zeros(0, np.intp), candidates)
+    assert found.p_value <= test.pair_level
+    assert found.leading[0].tolist() == [1, 3]
+    assert len(found.leading) < 4  # of ten
+    few = test.pair(np.array([2]), candidates.take(np.array([0, 2])))
+    assert few.leading.tolist() == [[0, 1]]
+    path = run_on(problem, MaxFeatures(2, level=0.01))
+    assert [(step.group, step.n_ahead) for step in path.steps[1:]] in ([(1, 2), (3, 1)], [(3, 2), (1, 1)])
+    assert {step.p_value for step in path.steps[1:]} == {found.p_value}
+
+
+def run_on(problem: Problem, rule: StopRule) -> Path:
+    """A pursuit with real networks."""
+    search = Search(problem, lambda problem: SSFN(n_units=20, n_draws=1).bind(problem, random_state=0))
+    return pursue(search, rule, fixed=np.zeros(0, np.intp))
 
 
 def test_an_interrupt_before_there_is_anything_is_raised() -> None:
