@@ -50,7 +50,6 @@ CASES: dict[str, Case] = QUICK_CASES | {
     "J=60 P=1000 N=2": ((60, 1000, 0), {"n_features_to_select": 2}, "ssfn"),
     "J=300 P=300 N=2, leave-one-out": ((300, 300, 0), {"n_features_to_select": 2, "cv": "loo"}, one_draw),
     "J=300 P=100 N=4, floating": ((300, 100, 0), {"n_features_to_select": 4, "floating": True}, "ssfn"),
-    "J=300 P=40 N=2, pairs": ((300, 40, 0), {"n_features_to_select": 2, "look_ahead": 2}, one_draw),
     "J=300 P=20000 N=3, screened": ((300, 20_000, 0), {"n_features_to_select": 3, "screen": "auto"}, "ssfn"),
     "J=300 P=100 N=2, kernel": ((300, 100, 0), {"n_features_to_select": 2}, "kernel"),
     "J=200 P=20 N=1, MLP": ((200, 20, 0), {"n_features_to_select": 1}, small_mlp),

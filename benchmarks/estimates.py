@@ -24,7 +24,6 @@ FITS: dict[str, tuple[int, int, dict[str, Any]]] = {
     "SSFN, many columns": (300, 20_000, {"n_features_to_select": 2}),
     "SSFN, screened": (300, 20_000, {"n_features_to_select": 5, "screen": "auto"}),
     "SSFN, many rows": (20_000, 50, {"n_features_to_select": 3}),
-    "SSFN, pairs": (300, 100, {"predictor": SSFN(n_draws=1), "n_features_to_select": 2, "look_ahead": 2}),
     "SSFN, floating": (300, 200, {"n_features_to_select": 4, "floating": True}),
     "SSFN, tol": (300, 500, {"tol": 0.05}),
     "SSFN, p-values": (300, 200, {}),

@@ -37,10 +37,6 @@ MOST_FEATURES = 15  # of the thresholds' pursuit
 AUTO: dict[str, dict[str, Any]] = {"auto": {"stop": "auto"}, "auto, floating": {"stop": "auto", "floating": True}}
 RULES: dict[str, dict[str, Any]] = {**AUTO, "plateau": {"stop": "plateau"}}
 MOST_FLOATING = 100  # columns; with more it takes too long for a study
-# Variants that only some designs call for.
-MORE: dict[str, dict[str, dict[str, Any]]] = {
-    "parity": {"auto, look_ahead=2": {"stop": "auto", "look_ahead": 2, "screen": "auto"}}
-}
 BASELINES = ("lasso-cv", "random-forest", "correlation", "mutual-information")
 N_TREES = 100
 # Without the bootstrap all trees are the same where columns are bits; whole trees learn the noise of a single column.
@@ -64,7 +60,7 @@ def run(name: str, baselines: Sequence[str], seed: int) -> Found:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = by_thresholds(pursue(data, design.task, seed, tol=min(THRESHOLDS), most=MOST_FEATURES), judge)
-        for label, parameters in {**RULES, **MORE.get(name, {})}.items():
+        for label, parameters in RULES.items():
             if "floating" in parameters and data.X.shape[1] > MOST_FLOATING:
                 continue
             selector = pursue(data, design.task, seed, **parameters)

@@ -285,10 +285,11 @@ def test_workers_score_on_their_own_devices(backend: str) -> None:
     groups = make_groups([[0], [1, 2], [3], [4, 5], [7], [6]], X.shape[1])
     problem, selected = make_problem(X, Y, groups=groups), np.array([8])
     candidates = ColumnSets.of(groups.columns).with_empty()
-    settings = SSFN(n_draws=2, n_units=20, dtype="float64"), problem, 3, 2
+    settings = SSFN(n_draws=2, n_units=20, dtype="float64"), problem, 3, 2, 2, 1.0
     expected = SSFNGpuScorer(*settings, gpu="cpu").add_losses(selected, candidates)
     with using(backend, n_jobs=2), keep_workers():
         found = SSFNClusterScorer(*settings, gpu="cpu").add_losses(selected, candidates)
+    assert np.isfinite(expected.parts).all()
     np.testing.assert_allclose(found.parts, expected.parts, rtol=1e-12)
 
 

@@ -137,7 +137,7 @@ def test_scaling_finds_its_model_again(tmp_path: Path) -> None:
 
 
 def test_workers_of_all_backends_find_the_same(tmp_path: Path) -> None:
-    sizes = ["--samples", "60", "--columns", "40", "--selected", "2", "--repetitions", "1"]
+    sizes = ["--samples", "60", "--columns", "400", "--selected", "2", "--repetitions", "1"]
     results = results_of(workers, tmp_path, *sizes, "--backends", "threading", "loky")
     assert results["same_bits"]
     sent = results["sent"]["loky 2"]

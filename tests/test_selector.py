@@ -28,6 +28,7 @@ from ngp import NeuralGreedyPursuit
 from ngp._formatting import step_line
 from ngp.data.groups import image_windows, make_groups
 from ngp.datasets import make_artificial, make_gravitation
+from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, RelativeImprovement
 from ngp.predictors import SSFN
 
@@ -99,11 +100,12 @@ def test_attributes_agree_with_each_other() -> None:
     np.testing.assert_array_equal(selector.predict(other), selector.predict(X))
 
 
-def test_there_are_eighteen_parameters() -> None:
+def test_there_are_seventeen_parameters() -> None:
     names = (
-        "predictor n_features_to_select tol stop groups fixed cv loss task floating look_ahead screen max_time n_jobs "
-        "device checkpoint verbose random_state"
+        "predictor n_features_to_select tol stop groups fixed cv loss task floating screen max_time n_jobs device "
+        "checkpoint verbose random_state"
     )
+    assert len(names.split()) == 17
     assert sorted(NeuralGreedyPursuit().get_params(deep=False)) == sorted(names.split())
 
 
@@ -118,7 +120,7 @@ def test_there_are_eighteen_parameters() -> None:
         ({"n_features_to_select": 6, "stop": "plateau"}, 2),
         ({"stop": RelativeImprovement(0.05, patience=2)}, 2),
         ({"stop": MaxColumns(3)}, 3),
-        ({"stop": FirstOf([MaxFeatures(6), MaxFits(8)])}, 2),
+        ({"stop": FirstOf([MaxFeatures(6), MaxFits(9)])}, 2),
         ({"n_features_to_select": 0.5}, 3),
         ({"n_features_to_select": 0.01}, 1),
         ({"n_features_to_select": 1.0}, 6),
@@ -130,11 +132,35 @@ def test_there_are_eighteen_parameters() -> None:
 )
 @pytest.mark.filterwarnings("ignore:Nothing was selected")
 def test_number_share_tolerance_and_rule_combine(settings: dict[str, Any], expected: int) -> None:
-    selector = fit(SSFN(n_units=30, n_draws=2), **settings)
+    selector = fit(SSFN(n_units=30, n_draws=2, ridge=1.0), **settings)
     assert selector.order_.tolist()[:2] == [4, 1][:expected]
     assert selector.support_.sum() == expected
     assert selector.partial_ == ("the path is partial" in selector.stop_reason_)
     assert selector.partial_ == (settings.get("max_time") == 1e-9 or "MaxFits" in repr(settings))
+
+
+def test_p_values_come_with_a_number_and_with_stop_but_not_with_tol(monkeypatch: pytest.MonkeyPatch) -> None:
+    for settings in ({}, {"stop": "plateau"}, {"n_features_to_select": 3}, {"n_features_to_select": 0.5}):
+        p_values = [step.p_value for step in fit(**settings).path_]
+        assert np.isnan(p_values[0])
+        assert np.isfinite(p_values[1:]).all()
+    groups = [[0, 1], [2, 3], [4, 5]]
+    p_values = [step.p_value for step in fit(n_features_to_select=0.7, groups=groups).path_]
+    assert np.isfinite(p_values[1:]).all()
+    monkeypatch.setattr(SignificanceTest, "__init__", lambda *_: pytest.fail("it was made, though nobody asks for it"))
+    paper = [{"tol": 0.05}, {"tol": 0.05, "n_features_to_select": 3}, {"tol": 0.0, "floating": True}]
+    for settings in (*paper, {"stop": MaxFeatures(3)}, {"stop": RelativeImprovement(0.05)}):
+        assert np.isnan([step.p_value for step in fit(**settings).path_]).all()
+
+
+def test_with_a_number_significant_candidates_come_first_and_others_after_them() -> None:
+    X, y = make_data(60)
+    X[:, 4] = np.sign(X[:, 4]) * np.abs(X[:, 4]) ** 3
+    selector = make_selector(n_features_to_select=5).fit(X, y)
+    significant = [step.p_value <= 0.01 for step in selector.path_[1:]]
+    assert significant[0]
+    assert not all(significant)  # exactly so many are selected
+    assert len(selector.order_) == 5
 
 
 def test_nothing_is_a_valid_selection() -> None:
@@ -306,10 +332,11 @@ def test_an_explicit_validation_set_judges_and_does_not_train() -> None:
     X_val, _ = make_data(40, seed=1)
     # Half of the weight in training lies on a column that means nothing in validation.
     y_train, y_val = y + 2 * X[:, 0], 2 * X_val[:, 4] + np.abs(X_val[:, 1])
-    selector = make_selector(n_features_to_select=1, cv=(X_val, y_val)).fit(X, y_train)
+    given = SSFN(n_units=15, n_draws=1, refit_units=15, ridge=1.0)  # a ridge that is chosen would depend on them
+    selector = make_selector(given, n_features_to_select=1, cv=(X_val, y_val)).fit(X, y_train)
     assert selector.order_.tolist() == [4]
     # The final predictor is the same whatever the validation targets, as long as the choice is.
-    other = make_selector(n_features_to_select=1, cv=(X_val[:25], 3 * y_val[:25])).fit(X, y_train)
+    other = make_selector(given, n_features_to_select=1, cv=(X_val[:25], 3 * y_val[:25])).fit(X, y_train)
     assert other.order_.tolist() == [4]
     np.testing.assert_array_equal(selector.predict(X), other.predict(X))
 

@@ -88,7 +88,6 @@ UNKNOWN_VALUES: dict[str, list[Any]] = {
     "loss": ["mse", None],
     "task": ["ranking"],
     "floating": ["yes"],
-    "look_ahead": [0, 6, "far"],
     "screen": [0, -1, "x", 1.5],
     "max_time": [0, -1.0, "1 s"],
     "n_jobs": ["all", 1.5],
@@ -143,7 +142,7 @@ BAD_SETTINGS = {
     "groups of another table": ({"groups": make_groups(None, 4)}, ValueError, "made for 4 columns, but X has 5"),
     "screen": ({"screen": True}, TypeError, "screen=True is no number of candidates: give one, 'auto' or None"),
     "one part": (
-        {"stop": "plateau", "cv": [(ROWS[:39], ROWS[39:])]},
+        {"stop": Plateau(), "cv": [(ROWS[:39], ROWS[39:])]},
         ValueError,
         "standard_errors needs at least 2 parts of the validation, but there is 1",
     ),

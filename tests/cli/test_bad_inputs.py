@@ -162,7 +162,6 @@ BAD = {
         "--tol and --stop are two rules for one thing: give one of them.", options=["--tol", "0.1", "--stop", "auto"]
     ),
     "unknown rule": Bad("'never' is not one of 'auto', 'plateau'", options=["--stop", "never"]),
-    "too far ahead": Bad("6 is not in the range 1<=x<=5", options=["--look-ahead", "6"]),
     "screening of none": Bad("'0' is no number of candidates", options=["--screen", "0"]),
     "unknown option": Bad("No such option '--feature'", options=["--feature", "3"]),
     "no target": Bad("Missing option '--target'", target=[]),

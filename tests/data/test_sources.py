@@ -434,10 +434,12 @@ def test_gpu_scorer_reads_sources() -> None:
 
     def losses(data: Any, resident: bool) -> Any:
         problem = problem_of(data)
-        scorer = SSFNGpuScorer(SSFN(n_units=12, n_draws=1, dtype="float64"), problem, 0, None, gpu="cpu")
+        scorer = SSFNGpuScorer(SSFN(n_units=12, dtype="float64"), problem, 0, None, n_layers=1, ridge=1.0, gpu="cpu")
         if not resident:
             vars(scorer)["_resident"] = None
-        return scorer.add_losses(np.array([4]), ColumnSets.singles(np.array([0, 1, 8]))).parts
+        parts = scorer.add_losses(np.array([4]), ColumnSets.singles(np.array([0, 1, 8]))).parts
+        assert np.isfinite(parts).all()
+        return parts
 
     for resident in (True, False):
         np.testing.assert_array_equal(losses(as_columns(sparse.csr_array(X)), resident), losses(X, resident))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ngp import NeuralGreedyPursuit
 from ngp.greedy.candidates import Candidates, two_best
+from ngp.greedy.stopping import MaxFeatures
 from ngp.predictors import SSFN
 
 NOTHING = np.zeros(0, np.intp)
@@ -67,7 +68,7 @@ def test_picks_among_like_columns_are_less_certain() -> None:
     X = rng.normal(size=(300, 6))
     X[:, 1] = X[:, 0] + 0.05 * rng.normal(size=300)
     y = np.tanh(X[:, 0]) + 0.5 * X[:, 3]
-    steps = NeuralGreedyPursuit(SSFN(n_units=30), n_features_to_select=2, random_state=0).fit(X, y).path_
+    steps = NeuralGreedyPursuit(SSFN(n_units=30), stop=MaxFeatures(2), random_state=0).fit(X, y).path_
     assert steps[1].group in (0, 1)
     assert steps[2].group == 3
     assert steps[1].certainty < steps[2].certainty

@@ -23,7 +23,12 @@ from greedy_cases import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ngp.greedy.path import Step
+from ngp.data.groups import make_groups
+from ngp.data.problem import Problem, make_problem
+from ngp.greedy.candidates import Search
+from ngp.greedy.loop import pursue
+from ngp.greedy.path import Path, Step
+from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import (
     FirstOf,
     MaxColumns,
@@ -34,6 +39,7 @@ from ngp.greedy.stopping import (
     Significance,
     StopRule,
 )
+from ngp.predictors import SSFN, ColumnSets
 
 
 @given(seed=st.integers(0, 10_000), n_columns=st.integers(1, 6), decimals=st.sampled_from([1, 6]))
@@ -108,7 +114,7 @@ def test_fixed_columns_are_in_from_the_start() -> None:
     scorer = make_fake(4, weights_loss([1, 2, 3, 4]))
     path = run(scorer, MaxFeatures(3), fixed=[2, 0])
     start = path.steps[0]
-    assert scorer.calls[0] == ([], [[2, 0]])
+    assert scorer.calls[0] == ([2, 0], [[]])
     assert start.loss == pytest.approx(6)
     assert (start.n_selected, start.n_columns, start.n_fits) == (2, 2, 1)
     assert path.columns.tolist() == [2, 0, 3]
@@ -185,14 +191,13 @@ def test_a_step_in_which_all_losses_are_no_numbers_ends_the_pursuit() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:1 candidates have a loss")
-@pytest.mark.parametrize("look_ahead", [1, 2])
-def test_a_selection_whose_own_loss_is_no_number_is_improved_by_any_that_is(look_ahead: int) -> None:
+def test_a_selection_whose_own_loss_is_no_number_is_improved_by_any_that_is() -> None:
     def loss(columns: frozenset[int]) -> float:
         return float("nan") if columns == {0} or 1 in columns else weights_loss([1, 9, 2, 4])(columns)
 
     scorer = make_fake(4, loss, costs=[1.0, 1.0, 1.0, 5.0])
-    path = run(scorer, MaxFeatures(1 + look_ahead), fixed=[0], look_ahead=look_ahead)
-    assert path.columns.tolist()[:2] == [0, 3]  # no improvement is larger than another: the lowest loss wins
+    path = run(scorer, MaxFeatures(2), fixed=[0])
+    assert path.columns.tolist() == [0, 3]  # no improvement is larger than another: the lowest loss wins
     assert path.steps[1].gain == float("inf")
 
 
@@ -225,7 +230,7 @@ def test_the_rule_is_asked_before_the_first_step_too() -> None:
     scorer = make_fake(3, weights_loss([1, 2, 3]))
     path = run(scorer, MaxFeatures(2), fixed=[0, 1])
     assert (len(path.steps), path.columns.tolist()) == (1, [0, 1])
-    assert scorer.calls == [([], [[0, 1]])]  # nothing but the start was scored
+    assert scorer.calls == [([0, 1], [[]])]  # nothing but the start was scored
 
 
 def test_each_step_is_reported_once_and_as_it_is_made() -> None:
@@ -296,6 +301,30 @@ def test_a_callback_that_stops_keeps_what_a_budget_keeps_that_is_spent_then(
     asked = found(rule, Observes(stop_after(n)))
     spent = found(FirstOf([rule, MaxFits(sum(step.n_fits for step in asked.steps))]))
     assert (len(asked.steps), asked.columns.tolist()) == (len(spent.steps), spent.columns.tolist())
+
+
+def test_pairs_that_are_added_are_significant_and_of_two_candidates() -> None:
+    """Though of few candidates, all pairs are among the leading ones."""
+    rng = np.random.default_rng(2207)
+    X = rng.normal(size=(80, 7))
+    groups = make_groups([[0], [1, 2], [3], [4, 5], [6]], 7)
+    problem = make_problem(X, X[:, 2] * X[:, 4] + 0.1 * rng.normal(size=80), groups=groups, task="regression", cv=5)
+    candidates, test = ColumnSets.of(groups.columns), SignificanceTest(problem, 0.01, 0)
+    found = test.pair(np.zeros(0, np.intp), candidates)
+    assert found.p_value <= test.pair_level
+    assert found.leading[0].tolist() == [1, 3]
+    assert len(found.leading) < 4  # of ten
+    few = test.pair(np.array([2]), candidates.take(np.array([0, 2])))
+    assert few.leading.tolist() == [[0, 1]]
+    path = run_on(problem, MaxFeatures(2, level=0.01))
+    assert [(step.group, step.n_ahead) for step in path.steps[1:]] in ([(1, 2), (3, 1)], [(3, 2), (1, 1)])
+    assert {step.p_value for step in path.steps[1:]} == {found.p_value}
+
+
+def run_on(problem: Problem, rule: StopRule) -> Path:
+    """A pursuit with real networks."""
+    search = Search(problem, lambda problem: SSFN(n_units=20, n_draws=1).bind(problem, random_state=0))
+    return pursue(search, rule, fixed=np.zeros(0, np.intp))
 
 
 def test_an_interrupt_before_there_is_anything_is_raised() -> None:

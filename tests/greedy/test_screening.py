@@ -16,13 +16,15 @@ from ngp._types import AnyArray
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.datasets import make_artificial
-from ngp.greedy import screening
+from ngp.greedy import screening, unexplained
 from ngp.greedy.screening import Screening, n_scored
+from ngp.greedy.stopping import MaxFeatures
+from ngp.greedy.unexplained import RIDGES, leave_one_out, residuals_of, rows_read, selected_inputs
 from ngp.kernels import screening as screening_kernel
 from ngp.predictors import MLP, SSFN
 from ngp.predictors.base import ColumnSets
 
-FAST = SSFN(n_draws=1, n_units=60)
+FAST = SSFN(n_draws=1, n_units=60, ridge=1.0)  # so that all candidates of a step are scored once
 J, P, N, KEPT = 200, 200, 3, 20
 
 
@@ -59,7 +61,8 @@ def promises(problem: Problem, selected: Any = (), seed: int = 0, n_jobs: int | 
 @pytest.mark.parametrize("seed", range(2))
 def test_finds_what_scoring_all_finds(make: Any, seed: int) -> None:
     X, y = make(seed)
-    exact, screened = fit(X=X, y=y, random_state=seed), fit(X=X, y=y, random_state=seed, screen=KEPT)
+    settings = {"X": X, "y": y, "random_state": seed, "n_features_to_select": None, "stop": MaxFeatures(N)}
+    exact, screened = fit(**settings), fit(**settings, screen=KEPT)
     assert screened.order_.tolist() == exact.order_.tolist()
     for whole, few in zip(exact.path_[1:], screened.path_[1:], strict=True):
         tried = np.isfinite(few.losses)
@@ -136,22 +139,36 @@ def test_the_numpy_twin_ranks_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(promises(problem, [7, 31]), compiled, rtol=1e-3, atol=1e-3)
 
 
-def test_residuals_are_those_of_networks_that_miss_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    n_rows = 40
-    inputs, targets, weights = X[:n_rows, [7, 31]], Y[:n_rows, None], np.random.default_rng(0).uniform(0, 2, n_rows)
-    monkeypatch.setattr(screening, "BLOCK_ROWS", 17)
-    found = Screening(1, 0)._residuals(inputs, targets, weights)
-    design = Screening(1, 0)._design(inputs)[:, 1:]
-    expected = np.empty_like(found)
-    for row in range(n_rows):
-        rest = np.arange(n_rows) != row
-        mean, target = (np.average(values[rest], axis=0, weights=weights[rest]) for values in (design, targets))
-        centred, weighted = design[rest] - mean, (design[rest] - mean).T * weights[rest]
-        normal = weighted @ centred + screening.RESIDUAL_RIDGE * np.eye(design.shape[1])
-        slopes = np.linalg.solve(normal, weighted @ (targets[rest] - target))
-        expected[row] = targets[row] - target - (design[row] - mean) @ slopes
-    expected -= np.average(expected, axis=0, weights=weights)
-    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+@pytest.mark.parametrize("n_rows", [30, 120])  # fewer rows than functions, and more
+def test_residuals_are_those_of_regressions_that_miss_one_row(n_rows: int) -> None:
+    random = np.random.default_rng(0)
+    design, weights = random.normal(size=(n_rows, 40)), random.uniform(0.2, 2, n_rows)
+    targets = design[:, :2] @ random.normal(size=(2, 2)) + random.normal(size=(n_rows, 2))
+    targets -= np.average(targets, axis=0, weights=weights)
+    best, smallest = targets, np.inf
+    for ridge in RIDGES:  # with the smallest ones, 30 rows are nearly fitted
+        residuals = np.empty_like(targets)
+        for row in range(n_rows):
+            rest = np.arange(n_rows) != row
+            mean, target = (np.average(values[rest], axis=0, weights=weights[rest]) for values in (design, targets))
+            centred, weighted = design[rest] - mean, (design[rest] - mean).T * weights[rest]
+            slopes = np.linalg.solve(weighted @ centred + ridge * np.eye(40), weighted @ (targets[rest] - target))
+            residuals[row] = targets[row] - target - (design[row] - mean) @ slopes
+        if (size := weights @ (residuals**2).sum(axis=1)) < smallest:
+            best, smallest = residuals, size
+    np.testing.assert_allclose(leave_one_out(design, targets, weights), best, rtol=1e-8, atol=1e-8)
+
+
+def test_residuals_are_centred_and_smaller_the_more_is_selected() -> None:
+    problem = problem_of(sample_weight=np.random.default_rng(0).uniform(size=J))
+    rows = rows_read(problem, 0)
+    sizes = []
+    for selected in ([], [7], [7, 31]):
+        inputs = selected_inputs(problem, np.array(selected, dtype=np.intp), rows)
+        residuals = residuals_of(problem, inputs, rows, 0)
+        assert np.average(residuals, axis=0, weights=problem.weights[rows]) == pytest.approx(0, abs=1e-12)
+        sizes.append(float(problem.weights[rows] @ residuals[:, 0] ** 2))
+    assert sizes[0] > 1.2 * sizes[1] > 1.2**2 * sizes[2]
 
 
 def test_rows_that_only_judge_dont_count() -> None:
@@ -165,13 +182,13 @@ def test_rows_that_only_judge_dont_count() -> None:
 
 
 def test_of_very_many_rows_some_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screening, "MOST_ROWS", 120)
-    problem, first, other = problem_of(), Screening("auto", 0), Screening("auto", 1)
-    rows = first._rows(problem)
+    monkeypatch.setattr(unexplained, "MOST_ROWS", 120)
+    problem = problem_of()
+    rows = rows_read(problem, 0)
     assert len(np.unique(rows)) == 120
     assert (np.diff(rows) > 0).all()
-    np.testing.assert_array_equal(first._rows(problem), rows)
-    assert (other._rows(problem) != rows).any()
+    np.testing.assert_array_equal(rows_read(problem, 0), rows)
+    assert (rows_read(problem, 1) != rows).any()
     assert 7 in np.argsort(-promises(problem))[:3]
     assert fit(screen=KEPT).order_.tolist() == fit().order_.tolist()
     changed = np.setdiff1d(np.arange(J), rows)

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 from greedy_cases import decoy_loss, fake_step, fake_steps, make_fake, random_loss, run, seen, weights_loss
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from scipy.stats import combine_pvalues
 
 from ngp import NeuralGreedyPursuit
 from ngp.greedy.path import Step
 from ngp.greedy.stopping import (
+    HOPELESS,
+    Cut,
     FirstOf,
     MaxColumns,
     MaxFeatures,
@@ -30,6 +33,7 @@ from ngp.greedy.stopping import (
     Significance,
     Stop,
     StopRule,
+    _together,
 )
 from ngp.predictors import SSFN
 
@@ -94,24 +98,6 @@ def test_relative_improvement(rule: StopRule, losses: list[float], n_made: int, 
     assert ask(rule, fake_steps(losses)) == (n_made, expected)
 
 
-def promising(losses: Sequence[float], number: int, ahead: float, n_ahead: int) -> list[Step]:
-    """Steps of which one has looked ahead."""
-    steps = fake_steps(losses)
-    steps[number] = replace(steps[number], ahead=ahead, n_ahead=n_ahead)
-    return steps
-
-
-def test_if_looking_ahead_saw_a_gain_as_many_steps_may_be_made() -> None:
-    rule = RelativeImprovement(0.1)
-    for ahead in (5.0, 0.0):
-        assert ask(rule, promising([10, 10, 10, 5, 5], 1, ahead, 3)) == (4, Stop(NOTHING.format("1 step"), 3))
-        assert ask(rule, promising([10, 10, 10, 10, 5], 1, ahead, 3)) == (3, Stop(NOTHING.format("3 steps"), 0))
-    # One that would not pay is no reason to go on, and one on the way to another doesn't count.
-    assert ask(rule, promising([10, 10, 10, 5], 1, 9.5, 3)) == (1, Stop(NOTHING.format("1 step"), 0))
-    steps = promising([10, 10, 10, 10, 10], 2, 1.0, 5)
-    assert ask(RelativeImprovement(0.1, patience=2), steps) == (2, Stop(NOTHING.format("2 steps"), 0))
-
-
 @pytest.mark.parametrize(("action", "n_made"), [("add", 2), ("swap", 3), ("drop", 3)])
 def test_a_drop_or_an_exchange_needn_t_pay(action: Any, n_made: int) -> None:
     steps = fake_steps([10, 5, 5.2, 5.2])
@@ -168,23 +154,38 @@ def steps_with(p_values: Sequence[float]) -> list[Step]:
     return [start, *(replace(step, p_value=each) for step, each in zip(added, p_values, strict=True))]
 
 
+def together(p_values: Sequence[float]) -> float:
+    """Of several steps, by Fisher's method."""
+    return float(combine_pvalues(p_values, method="fisher").pvalue) if p_values else 1.0
+
+
 @given(
-    values=st.lists(st.sampled_from([0.0, 0.01, 0.011, 0.2, 0.21, 1.0]), max_size=8),
+    values=st.lists(st.sampled_from([0.0, 0.01, 0.011, 0.04, 0.2, 0.21, 1.0]), max_size=8),
     patience=st.integers(1, 4),
     exhausted=st.booleans(),
 )
+@example(values=[0.04, 0.04], patience=3, exhausted=True)  # which are significant together
 def test_significance_waits_for_what_is_in_doubt(values: list[float], patience: int, exhausted: bool) -> None:
-    unproven = 0
+    doubtful: list[float] = []
     for each in values:
-        unproven = 0 if each <= 0.01 else unproven + 1
+        doubtful.append(each)
+        if each <= 0.01 or together(doubtful) <= 0.01:
+            doubtful = []
+    unproven, p_value = len(doubtful), together(doubtful)
     rule, steps = Significance(patience=patience), steps_with(values)
     stop = rule.check(steps, exhausted=exhausted)
     assert rule.n_unproven(steps) == unproven
-    if unproven == 0 or (unproven < patience and values[-1] <= 0.2 and not exhausted):
+    if unproven == 0 or (unproven < patience and p_value <= HOPELESS and not exhausted):
         assert stop is None
     else:
         what = "the last step is" if unproven == 1 else f"the last {unproven} steps together are"
-        assert stop == Stop(f"{what} not significant, p = {values[-1]:.2g}", len(values) - unproven)
+        assert stop == Stop(f"{what} not significant, p = {p_value:.2g}", len(values) - unproven)
+
+
+@given(st.lists(st.floats(1e-12, 1), min_size=1, max_size=6))
+def test_several_steps_are_judged_together_by_fishers_method(p_values: list[float]) -> None:
+    assert _together(p_values) == pytest.approx(together(p_values), rel=1e-9)
+    assert _together([*p_values, 0.0]) == pytest.approx(0, abs=1e-250)
 
 
 def test_budgets() -> None:
@@ -215,8 +216,73 @@ def test_first_of_stops_with_the_first_and_keeps_the_least() -> None:
 def test_first_of_asks_for_what_the_strictest_asks_for() -> None:
     rule = FirstOf([RelativeImprovement(0.1), FirstOf([Significance(0.05), Significance(0.02)]), MaxFeatures(3)])
     assert (rule.least_gain, rule.level, rule.max_features, rule.max_columns) == (0.1, 0.02, 3, inf)
-    assert rule.n_unproven(steps_with([0.03, 0.03])) == 2
+    assert rule.n_unproven(steps_with([0.04, 0.5])) == 2
     assert FirstOf([MaxFeatures(3)]).level is None
+
+
+def test_limits_may_have_a_level_up_to_which_candidates_are_preferred() -> None:
+    for limit in (MaxFeatures, MaxColumns):
+        assert limit(3).level is None
+        assert limit(3, level=0.05).level == 0.05
+        assert not limit(3, level=0.05).is_strict  # so many are selected, significant or not
+    steps = steps_with([0.001, 0.9, 0.5])
+    assert ask(MaxFeatures(3, level=0.01), steps) == ask(MaxFeatures(3), steps)
+    assert FirstOf([MaxFeatures(3, level=0.05), MaxColumns(4, level=0.02), Plateau()]).level == 0.02
+
+
+def test_a_cut_goes_on_until_all_have_stopped_and_keeps_what_the_first_says() -> None:
+    steps = fake_steps([10, 5, 4, 4.5, 4.4, 3, 3.1, 3.2, 3.3, 3.4])
+    gain, lowest, number = RelativeImprovement(0.1), Plateau(patience=3, standard_errors=0), MaxFeatures(4)
+    assert [ask(rule, steps)[0] for rule in (gain, lowest, number)] == [3, 8, 4]
+    for first in (gain, lowest, number):
+        others = [rule for rule in (gain, lowest, number) if rule is not first]
+        assert ask(Cut([first, *others]), steps) == (8, ask(first, steps)[1])
+        assert ask(Cut([first]), steps) == ask(first, steps)
+    # If no candidate is left, all rules are told so.
+    few = steps[:3]
+    assert Cut([gain, lowest]).check(few) is None
+    assert Cut([lowest, MaxFeatures(2)]).check(few, exhausted=True) == lowest.check(few, exhausted=True)
+
+
+def test_what_a_cut_does_not_keep_is_unproven_while_it_goes_on() -> None:
+    steps = fake_steps([10, 5, 4, 4.5, 4.4, 4.3])
+    rule = Cut([RelativeImprovement(0.1), MaxFeatures(9)])
+    assert [rule.n_unproven(steps[:n]) for n in range(1, 7)] == [0, 0, 0, 1, 2, 3]
+    doubtful = steps_with([0.001, 0.5, 0.9, 0.001])  # the last one comes too late
+    rule = Cut([Significance(), MaxFeatures(9)])
+    assert [rule.n_unproven(doubtful[:n]) for n in range(1, 6)] == [0, 0, 1, 2, 3]
+    assert Significance().n_unproven(doubtful) == 0
+
+
+def test_a_cut_asks_for_what_its_first_rule_asks_for() -> None:
+    rule = Cut([Significance(0.05), MaxFeatures(3, level=0.02)])
+    assert (rule.level, rule.is_strict) == (0.02, True)
+    assert not Cut([MaxFeatures(3), Significance()]).is_strict
+    first = FirstOf([RelativeImprovement(0.1), MaxFeatures(4), MaxColumns(7)])
+    rule = Cut([first, Plateau()])
+    assert (rule.least_gain, rule.max_features, rule.max_columns, rule.level) == (0.1, 4, 7, None)
+    assert Cut([Plateau(), first]).max_features == inf
+    steps = fake_steps([5, 4, 3, 2])
+    for rule in (Cut([Plateau(), MaxFits(20)]), Cut([MaxFits(20), Plateau()])):
+        assert ask(rule, steps) == ask(MaxFits(20), steps)  # a budget is a budget
+
+
+def test_a_path_can_be_cut_at_either_answer() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 8))
+    y = 2 * X[:, 0] + X[:, 1] + 0.3 * X[:, 2] + rng.normal(size=100)
+    quick: dict[str, Any] = {"predictor": SSFN(n_units=10, n_draws=1), "random_state": 0}
+    found = {stop: NeuralGreedyPursuit(stop=stop, **quick).fit(X, y) for stop in ("auto", "plateau", None)}
+    paths = {stop: selector.path_ for stop, selector in found.items()}
+    significant = [path[: Cut.first_stop(Significance(), path).keep + 1] for path in paths.values()]
+    assert len(significant[0]) > 2
+    assert len({str([step.group for step in path]) for path in significant}) == 1
+    assert seen(paths[None]) == seen(paths["auto"])
+    for stop, rule in [("auto", Significance()), ("plateau", Plateau())]:
+        expected = Cut.first_stop(rule, paths[stop], exhausted=len(paths[stop]) == 9)
+        assert expected is not None
+        assert [step.kept for step in paths[stop]].count(True) == expected.keep + 1
+        assert found[stop].stop_reason_ == expected.reason
 
 
 @given(losses_strategy, st.integers(1, 12), st.floats(0, 1), st.integers(1, 3))
@@ -234,7 +300,7 @@ def test_rules_are_plain_values_with_the_defaults_that_their_descriptions_name()
     rule = FirstOf([MaxFeatures(3), Plateau(), Significance(), RelativeImprovement(0.1)])
     assert pickle.loads(pickle.dumps(rule)) == rule
     assert repr(rule) == (
-        "FirstOf(rules=(MaxFeatures(n=3), Plateau(patience=3, standard_errors=1.0), "
+        "FirstOf(rules=(MaxFeatures(n=3, level=None), Plateau(patience=3, standard_errors=1.0), "
         "Significance(level=0.01, patience=3), RelativeImprovement(tol=0.1, patience=1)))"
     )
 
@@ -255,7 +321,14 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Significance(0), "level=0 must be a finite number, more than 0: use 0.01 for one wrong step in a hundre"),
     (lambda: Significance(1), "level=1 must be a probability below 1: use 0.01."),
     (lambda: FirstOf([]), "rules=[] must be a list of stop rules, such as [MaxFeatures(10)]."),
-    (lambda: FirstOf(MaxFeatures(3)), "rules=MaxFeatures(n=3) must be a list of stop rules, such as [MaxFeatures(10)]"),
+    (lambda: MaxFeatures(3, level=1), "level=1 must be a probability below 1: use 0.01."),
+    (lambda: MaxColumns(3, level=0), "level=0 must be a finite number, more than 0: use 0.01 for one wrong step in"),
+    (lambda: Cut([]), "rules=[] must be a list of stop rules, such as [MaxFeatures(10)]."),
+    (lambda: Cut([3]), "rules holds 3, which is no StopRule: use one like MaxFeatures(10)."),
+    (
+        lambda: FirstOf(MaxFeatures(3)),
+        "rules=MaxFeatures(n=3, level=None) must be a list of stop rules, such as [MaxFeatures(10)]",
+    ),
     (lambda: FirstOf([3]), "rules holds 3, which is no StopRule: use one like MaxFeatures(10)."),
     (lambda: FirstOf([Plateau]), "rules holds <class 'ngp.greedy.stopping.Plateau'>, which is no StopRule: use one "),
 ]
@@ -278,6 +351,7 @@ class Own(StopRule):
 
     least_gain = property(lambda self: self.like.least_gain)
     level = property(lambda self: self.like.level)
+    is_strict = property(lambda self: self.like.is_strict)
     max_features = property(lambda self: self.like.max_features)
     max_columns = property(lambda self: self.like.max_columns)
 
@@ -299,19 +373,19 @@ BUILT_IN: dict[str, StopRule] = {
     "p-values": Significance(0.3),
     "fits": MaxFits(40),
     "gain and fits": FirstOf([RelativeImprovement(0.02), MaxFits(60)]),
+    "number, of significant ones first": MaxFeatures(3, level=0.3),
+    "p-values, until the plateau": Cut([Significance(0.3), Plateau(patience=1)]),
 }
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
 @settings(max_examples=20)
-@given(seed=st.integers(0, 10_000), floating=st.booleans(), look_ahead=st.integers(1, 2))
-def test_a_rule_of_ones_own_counts_as_much_as_a_built_in_one(
-    name: str, seed: int, floating: bool, look_ahead: int
-) -> None:
-    rule, options = BUILT_IN[name], {"floating": floating, "look_ahead": look_ahead}
-    expected = run(make_fake(5, random_loss(seed)), rule, **options)
+@given(seed=st.integers(0, 10_000), floating=st.booleans())
+def test_a_rule_of_ones_own_counts_as_much_as_a_built_in_one(name: str, seed: int, floating: bool) -> None:
+    rule = BUILT_IN[name]
+    expected = run(make_fake(5, random_loss(seed)), rule, floating=floating)
     for own in (Own(rule), FirstOf([Own(rule), Own(StopRule())])):
-        found = run(make_fake(5, random_loss(seed)), own, **options)
+        found = run(make_fake(5, random_loss(seed)), own, floating=floating)
         assert seen(found.steps) == seen(expected.steps)
         assert (found.reason, found.partial) == (expected.reason, expected.partial)
 
@@ -351,9 +425,13 @@ def test_its_least_gain_decides_what_floating_drops() -> None:
     assert dropped(0.2) == [0]
 
 
-def test_its_number_of_features_bounds_looking_ahead_and_exchanges() -> None:
-    path = run(make_fake(6, random_loss(0)), Says(max_features=2, n=2), look_ahead=3)
-    assert [step.n_ahead for step in path.steps[1:]] == [2, 1]
+def test_its_number_of_features_bounds_pairs_and_exchanges() -> None:
+    X = np.random.default_rng(0).integers(0, 2, size=(200, 5)).astype(float)
+    y = (X[:, 1] != X[:, 3]).astype(float)
+    for most, expected in [(inf, [2, 1]), (2, [2, 1]), (1, [1])]:
+        rule = Says(max_features=most, level=0.01, n=min(most, 2))
+        path = NeuralGreedyPursuit(SSFN(n_units=10, n_draws=1), stop=rule, random_state=0).fit(X, y).path_
+        assert [step.n_ahead for step in path[1:]] == expected
     # One column is exchanged for four unless there may be no more than three.
     for most, expected in [(inf, [1, 2, 3, 4]), (3, [0])]:
         path = run(make_fake(9, decoy_loss), Says(least_gain=0.1, max_features=most, n=1), floating=True)
@@ -361,12 +439,15 @@ def test_its_number_of_features_bounds_looking_ahead_and_exchanges() -> None:
 
 
 def test_its_level_is_the_reason_for_p_values() -> None:
-    weights = weights_loss([4, 2, 1e-4, 0])
-    plain, own = (run(make_fake(4, weights), Says(level=level, n=3)) for level in (None, 0.05))
-    assert np.isnan([step.p_value for step in plain.steps]).all()
-    assert [step.p_value <= 0.05 for step in own.steps] == [False, True, True, False]
-    assert np.isnan(own.steps[0].p_value)
-    assert len(own.kept) == 3  # what to do about it is for the rule to say
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4))
+    y = 4 * X[:, 0] + 2 * X[:, 1] + rng.normal(size=100)
+    rules = [Says(level=level, n=3) for level in (None, 0.05)]
+    plain, own = (NeuralGreedyPursuit(SSFN(n_units=10, n_draws=1), stop=rule, random_state=0) for rule in rules)
+    assert np.isnan([step.p_value for step in plain.fit(X, y).path_]).all()
+    assert [step.p_value <= 0.05 for step in own.fit(X, y).path_] == [False, True, True, False]
+    assert np.isnan(own.path_[0].p_value)
+    assert len(own.order_) == 3  # what to do about it is for the rule to say
 
 
 def test_its_budget_ends_a_pursuit_and_its_unproven_steps_are_taken_back() -> None:

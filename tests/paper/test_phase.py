@@ -97,7 +97,7 @@ def test_fewer_features_are_missed_with_more_samples(tiny):
     plan, records = tiny
     rates = {tuple(labels): cells["fnsr"].mean for labels, cells in FIG_3.curve(plan, records).rows}
     few, many = (np.mean([rates[law, size] for law in DATA[:3]]) for size in ("20", "100"))
-    assert many < few
+    assert many < few or few == 0
     if plan.protocol == "sound":  # else ten rows choose, and luck has a say
         assert many < 0.05
     assert rates["artificial", "150"] < rates["artificial", "50"]

@@ -241,7 +241,14 @@ def test_fixed_columns_are_predicted_by_the_best_member() -> None:
     path = run(Committee(members), MaxFeatures(3), fixed=(1,))
     assert path.steps[0].predictor == "other"
     assert path.steps[0].loss == pytest.approx(2.0)
-    assert next(call for call in members[0].calls if call[0] == "add_losses") == ("add_losses", [])
+    assert next(call for call in members[0].calls if call[0] == "add_losses") == ("add_losses", [1])
+
+
+def test_where_nothing_is_tuned_candidates_are_scored_once() -> None:
+    members = [Fake("one", lambda columns: 3.0), Fake("other", lambda columns: 2.0)]
+    run(Committee(members), MaxFeatures(1))
+    for member in members:
+        assert [call for call in member.calls if call[0] == "add_losses"] == [("add_losses", [])]
 
 
 def of_steps(asked: list[int] | None = None) -> Schedule:

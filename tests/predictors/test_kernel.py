@@ -105,7 +105,7 @@ def losses_of_width(scorer: KernelScorer, selected: Any, new: Any, n_columns: in
     def predict(r: int, f: int) -> Any:
         train, judge, kept = problem.rounds[r].training(f), problem.rounds[r].validation(f), scorer.parts[r]
         places = scorer._landmarks(kept.rows[: kept.n_training], config.landmarks)
-        data = problem.weights[train], targets[train], config.ridge
+        data = problem.weights[train], targets[train], scorer.ridge
         if places is None:
             centres = train
             coefficients, intercept = train_by_hand(values[np.ix_(train, train)], *data)
@@ -115,7 +115,7 @@ def losses_of_width(scorer: KernelScorer, selected: Any, new: Any, n_columns: in
             cross, weights = values[np.ix_(centres, inner)], np.append(data[0], np.zeros(len(centres)))
             fake = np.concatenate([data[1], np.zeros((len(centres), problem.n_outputs))])
             mine = np.arange(len(train), len(inner))
-            coefficients, intercept = nystroem_by_hand(cross, weights, fake, config.ridge, mine, scorer.algebra.dtype)
+            coefficients, intercept = nystroem_by_hand(cross, weights, fake, scorer.ridge, mine, scorer.algebra.dtype)
         return (values[np.ix_(judge, centres)] @ coefficients + intercept) * spread + centre
 
     return average_by_hand(problem, predict)
@@ -385,11 +385,11 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, sett
     if landmarks is None:
         centres = np.arange(48)
         values = kernel_by_hand(tuned.config, X[centres], X[centres])
-        coefficients, intercept = train_by_hand(values, weights, targets, tuned.config.ridge)
+        coefficients, intercept = train_by_hand(values, weights, targets, tuned.ridge)
     else:
         centres = rows[landmarks]
         cross = kernel_by_hand(tuned.config, X[centres], X[:48])
-        coefficients, intercept = nystroem_by_hand(cross, weights, targets, tuned.config.ridge, centres, "float64")
+        coefficients, intercept = nystroem_by_hand(cross, weights, targets, tuned.ridge, centres, "float64")
     expected = (kernel_by_hand(tuned.config, X, X[centres]) @ coefficients + intercept) * spread + centre
     predictor = scorer.fit(SELECTED)
     predicted = predictor.predict(problem.X)
@@ -416,8 +416,8 @@ def test_the_final_predictors_penalty_is_the_best_of_those_tried(cv: Any, kernel
     assert best <= loss(scorer)
     for ridge in (1.0, 0.001, 0.01, 0.1, 10.0):
         for gamma in (1.0, 0.25, 0.5, 2.0):
-            config = clone(scorer.config).set_params(ridge=0.1 * ridge, gamma=0.5 * gamma)
-            assert best <= loss(replace(scorer, config=config)) * (1 + 1e-9)
+            config = clone(scorer.config).set_params(gamma=0.5 * gamma)
+            assert best <= loss(replace(scorer, config=config, ridge=0.1 * ridge)) * (1 + 1e-9)
 
 
 def test_the_final_predictor_has_landmarks_where_training_would_take_long(monkeypatch: pytest.MonkeyPatch) -> None:

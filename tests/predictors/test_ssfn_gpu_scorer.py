@@ -17,7 +17,6 @@ from ngp import NeuralGreedyPursuit
 from ngp._types import IntArray
 from ngp.data.problem import Problem
 from ngp.datasets import make_artificial
-from ngp.greedy.look_ahead import LookAhead
 from ngp.kernels import devices
 from ngp.predictors import SSFN, ColumnSets, ssfn
 from ngp.predictors.networks import one_torch_thread
@@ -35,8 +34,8 @@ def one_thread() -> Iterator[None]:
 
 def both(problem: Problem, device: str, dtype: str = "float64", **settings: Any) -> tuple[SSFNScorer, SSFNScorer]:
     """The compiled scorer and the one by torch."""
-    config = SSFN(dtype=dtype, **{"n_units": 12, "n_draws": 2, **settings})
-    arguments = (config, problem, 11, None)
+    config = SSFN(dtype=dtype, **{"n_units": 12, "n_draws": 2, "ridge": 1.0, **settings})
+    arguments = (config, problem, 11, None, config.n_draws, float(config.ridge))
     return SSFNScorer(*arguments), SSFNGpuScorer(*arguments, device)
 
 
@@ -65,6 +64,15 @@ def test_the_same_losses_for_all_settings(settings: dict[str, Any], device: str)
 @pytest.mark.parametrize("selected", [[], [6, 0, 3, 1, 2]], ids=["none", "five"])
 def test_first_step_and_long_selections(selected: list[int], device: str) -> None:
     assert_same(both(make_case("classes", weighted=True), device), selected=np.array(selected, dtype=np.intp))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_same_losses_in_every_stage_of_a_race(device: str) -> None:
+    compiled, scorer = both(make_case("outputs"), device, n_draws=3)
+    for stages in zip(compiled.stages, scorer.stages, strict=True):
+        assert isinstance(stages[1], SSFNGpuScorer)
+        assert_same(stages)
+    assert scorer.stages[0]._resident is scorer.stages[-1]._resident  # type: ignore[attr-defined]
 
 
 STEPS = {
@@ -141,9 +149,9 @@ def test_the_same_picks_as_on_the_cpu(dtype: str, device: str) -> None:
     [
         {"stop": "auto"},
         {"stop": "auto", "floating": True},
-        {"stop": "auto", "look_ahead": 2, "screen": "auto"},
+        {"stop": "auto", "screen": "auto"},
         {"n_features_to_select": 4, "floating": True},
-        {"n_features_to_select": 4, "look_ahead": LookAhead(2, beam_width=5)},
+        {"tol": 0.05, "n_features_to_select": 4},
     ],
     ids=str,
 )

@@ -39,11 +39,11 @@ from ngp.data.problem import Problem, make_problem
 from ngp.kernels.layers import Network, draw_biases, draw_weights, train_networks
 from ngp.kernels.scoring import Penalties
 from ngp.predictors import SSFN, ColumnSets, ssfn
-from ngp.predictors.ssfn import REFIT_LAYER, SSFNScorer
+from ngp.predictors.ssfn import FIRST_RIDGE, REFIT_LAYER, REFIT_RIDGES, SSFNScorer
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> SSFNScorer:
-    config = SSFN(dtype=dtype, **{"n_units": 12, "n_draws": 2, **settings})
+    config = SSFN(dtype=dtype, **{"n_units": 12, "n_draws": 2, "ridge": 1.0, **settings})
     return config.bind(problem, random_state=11, n_jobs=n_jobs)
 
 
@@ -68,12 +68,12 @@ def losses_by_hand(scorer: SSFNScorer, selected: Any, new: Any) -> tuple[float, 
     X, centre, spread = scaled_by_hand(problem, config)
     columns = [*selected, *new]
     linear_ridge = config.linear_ridge * max(1, len(selected)) if config.standardize else config.linear_ridge
-    penalties = Penalties(config.ridge, linear_ridge, config.bias)
+    penalties = Penalties(scorer.ridge, linear_ridge, config.bias)
 
     def predict(r: int, f: int) -> Any:
         rows, judge = problem.rounds[r].training(f), problem.rounds[r].validation(f)
         outputs = []
-        for draw in range(config.n_draws):
+        for draw in range(scorer.n_layers):
             layer = scorer.layer(draw, len(selected), len(columns), config.n_units)
             targets = (problem.targets[rows] - centre) / spread
             network = train(X[rows][:, columns], targets, problem.weights[rows], layer, penalties)
@@ -96,6 +96,14 @@ def test_losses_are_those_of_networks_trained_one_by_one(case: dict[str, Any], d
 @pytest.mark.parametrize("settings", SSFN_SETTINGS.values(), ids=SSFN_SETTINGS)
 def test_losses_of_other_networks(settings: dict[str, Any], dtype: str, bound: float) -> None:
     assert difference_from_twin(bind(make_case("outputs"), dtype, **settings)) <= bound
+
+
+def test_losses_before_the_ridge_is_chosen_and_with_fewer_layers() -> None:
+    scorer = bind(make_case("outputs"), ridge="auto", n_draws=3)
+    assert scorer.ridge == FIRST_RIDGE
+    assert [stage.n_layers for stage in scorer.stages] == [1, 2, 3]
+    for stage in scorer.stages:
+        assert difference_from_twin(stage) <= 1e-9
 
 
 def test_first_step_and_long_selections() -> None:
@@ -228,6 +236,8 @@ def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any) -> No
 def test_larger_ridges_are_tried_unless_the_size_is_given() -> None:
     assert bind(make_case(), ridge=0.5)._refit_ridges == [0.5, 1.5, 5.0, 15.0, 50.0]
     assert bind(make_case(), ridge=0.5, refit_units=8)._refit_ridges == [0.5]
+    for units in (8, "auto"):
+        assert bind(make_case(), ridge="auto", refit_units=units)._refit_ridges == list(REFIT_RIDGES)
 
 
 @pytest.mark.parametrize("limit", ["MOST_REFIT_OPERATIONS", "WIDEST"])

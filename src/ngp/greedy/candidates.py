@@ -120,7 +120,7 @@ class Search:
         found = self._score(scorer.stages[0], nothing, candidates.columns)
         leaders = np.argsort(found[1].comparable, kind="stable")[:N_LEADERS]
         tuned = scorer.tuned(nothing, candidates.columns.take(np.sort(leaders)))
-        return tuned, found if tuned is scorer or tuned.ridge == scorer.ridge else None
+        return tuned, found if tuned is scorer else None
 
     def _score(self, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:
         """Loss of the selection as it is and losses of candidates, side by side under the same conditions."""

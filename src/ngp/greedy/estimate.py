@@ -147,9 +147,9 @@ class _Moment:
         places = np.random.default_rng(0).choice(n, min(number, n), replace=False)
         return self.candidates.take(np.sort(places))
 
-    def _score(self, number: int) -> None:
+    def _score(self, number: int, stage: int = 0) -> None:
         sample = self._sample(number)
-        scorer = self.search.scorer.at(max(1, self.number)).stages[0]
+        scorer = self.search.scorer.at(max(1, self.number)).stages[stage]
         scorer.add_losses(self.selected, sample.with_empty() if len(self.selected) else sample)
 
     def candidate_seconds(self) -> tuple[float, float]:
@@ -181,12 +181,13 @@ class _Moment:
     def n_bytes(self, unit: float) -> int:
         """Memory that scoring all candidates takes, as far as numpy allocates it."""
         each = 8 * (len(self.search.problem.part_weights) + 4)  # parts, mean, number, place, column of a candidate
+        unit *= self.search.scorer.at(max(1, self.number)).n_layers  # the last stage of a race takes most memory
         number = min(len(self.candidates), 64, max(1, int(SAMPLE_SECONDS / max(unit, 1e-9))))
         if tracemalloc.is_tracing():  # somebody else is: leave it alone
             return each * len(self.candidates)
         tracemalloc.start()
         try:
-            self._score(number)
+            self._score(number, -1)
             return each * len(self.candidates) + tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

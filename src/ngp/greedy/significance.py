@@ -102,7 +102,7 @@ class Signals:
 class Pair:
     """Two candidates that may know something together."""
 
-    leading: IntArray  # positions (n, 2) of the candidates of the pairs that look best
+    leading: IntArray  # positions (n, 2) of the candidates of the pairs that look best, significant ones if there are
     p_value: float  # of the best one
 
 
@@ -153,9 +153,13 @@ class SignificanceTest:
         found = run_tasks(_block_pairs, [(start,) for start in starts], self.n_jobs, shared=(factors,))
         sizes, places = (np.concatenate(each) for each in zip(*found, strict=True))
         order = np.argsort(-sizes, kind="stable")[: 4 * LEADING_PAIRS]
+        order = order[sizes[order] > 0]  # no candidate is paired with itself
+        if not len(order):
+            return Pair(np.zeros((0, 2), np.intp), 1.0)
         leading, first = np.unique(np.sort(factors.owners[places[order]], axis=1), axis=0, return_index=True)
-        leading = leading[np.argsort(first)][:LEADING_PAIRS]
-        best = factors.log_p(float(sizes[order[0]]))
+        ranked = np.argsort(first)[:LEADING_PAIRS]
+        leading, logs = leading[ranked], np.array([factors.log_p(float(size)) for size in sizes[order[first[ranked]]]])
+        best = float(logs[0])
         if best > log(HOPELESS_PAIR * self.level):
             return Pair(leading, 1.0)
         some = np.isin(factors.owners, leading)  # each with its own number of comparisons, so that fewer will do
@@ -169,7 +173,8 @@ class SignificanceTest:
             return np.array([null_factors.log_p(size) for size in np.max(largest, axis=0)])
 
         null = self._null(minima, best, self.pair_level, len(selected), PAIR_LOOKS)
-        return Pair(leading, float(_ranked(np.array([best]), null)[0]))
+        p_values = _ranked(logs, null)
+        return Pair(leading[p_values <= max(p_values[0], self.pair_level)], float(p_values[0]))
 
     def _factors(self, signals: Signals, candidates: ColumnSets, places: IntArray) -> _Factors:
         """Columns at some places, and waves of them, to be multiplied with each other."""

@@ -469,7 +469,7 @@ class MaxFits(StopRule):
     >>> X, y, truth = make_ohm(100, random_state=0)
     >>> selector = NeuralGreedyPursuit(stop=MaxFits(15), random_state=0).fit(X, y)
     >>> selector.stop_reason_, sum(step.n_fits for step in selector.path_)
-    ('the budget of 15 fits is used up; the path is partial', 19)
+    ('the budget of 15 fits is used up; the path is partial', 26)
     """
 
     n: int
@@ -501,7 +501,7 @@ class FirstOf(StopRule):
     Examples
     --------
     >>> FirstOf([MaxFeatures(10), RelativeImprovement(tol=0.06)]).rules
-    (MaxFeatures(n=10), RelativeImprovement(tol=0.06, patience=1))
+    (MaxFeatures(n=10, level=None), RelativeImprovement(tol=0.06, patience=1))
     """
 
     rules: Sequence[StopRule]
@@ -584,9 +584,24 @@ class Cut(StopRule):
         object.__setattr__(self, "rules", tuple(FirstOf(self.rules).rules))
 
     @property
+    def least_gain(self) -> float:
+        """The first rule's."""
+        return self.rules[0].least_gain
+
+    @property
     def is_strict(self) -> bool:
         """Whether one of the rules is: all cuts are of one path."""
         return FirstOf(self.rules).is_strict
+
+    @property
+    def max_features(self) -> float:
+        """The first rule's."""
+        return self.rules[0].max_features
+
+    @property
+    def max_columns(self) -> float:
+        """The first rule's."""
+        return self.rules[0].max_columns
 
     @property
     def level(self) -> float | None:
@@ -601,6 +616,10 @@ class Cut(StopRule):
     def tests(self, steps: Sequence[Step]) -> bool:
         """Whether a rule that hasn't stopped asks for p-values."""
         return any(rule.tests(steps) and self.first_stop(rule, steps) is None for rule in self.rules)
+
+    def check_budget(self, steps: Sequence[Step]) -> Stop | None:
+        """Say whether the budget of any rule is used up."""
+        return FirstOf(self.rules).check_budget(steps)
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that the first rule doubts or doesn't keep."""

@@ -19,6 +19,7 @@ __all__ = ["CLIP", "residuals_of", "rows_read", "selected_inputs", "unit_layer"]
 N_UNITS = 100
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)  # beside weights with mean one
 LEAST_FREEDOM = 0.05  # the share of its residual that a row keeps at least: it bounds the leave-one-out errors
+ROUNDING = 1e-9
 LEAST_VARIANCE = 1e-10  # relative to the largest: less is rounding
 CLIP = 4.0
 # The predictors' layers are numbered by their draws: these stand apart.
@@ -85,8 +86,9 @@ def leave_one_out(design: FloatArray, targets: FloatArray, weights: FloatArray) 
     for ridge in RIDGES:
         shares = variances / (variances + ridge)
         freedom = 1 - squares @ shares - weights / weights.sum()
-        fitted = vectors @ (shares[:, None] * inside) / roots
-        residuals = (targets - fitted) / np.maximum(freedom, LEAST_FREEDOM)[:, None]
-        if (size := float(weights @ (residuals**2).sum(axis=1))) < smallest:
-            best, smallest = residuals, size
+        inner = targets - vectors @ (shares[:, None] * inside) / roots
+        # Bounded errors would favour a ridge with which nearly all rows are fitted.
+        errors = inner / np.maximum(freedom, ROUNDING)[:, None]
+        if (size := float(weights @ (errors**2).sum(axis=1))) < smallest:
+            best, smallest = inner / np.maximum(freedom, LEAST_FREEDOM)[:, None], size
     return best

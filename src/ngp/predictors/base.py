@@ -220,7 +220,8 @@ class Scorer(ABC):
     def tuned(self, selected: IntArray, candidates: ColumnSets) -> Scorer:
         """Return the scorer with the settings for which the best of some candidates has the lowest loss.
 
-        By default it has nothing to choose. Arguments are those of `add_losses`.
+        It is this one itself if these are its settings: what it has scored needn't be scored again. By default it has
+        nothing to choose. Arguments are those of `add_losses`.
         """
         return self
 

@@ -142,7 +142,9 @@ class CommitteeScorer(Scorer):
 
     def tuned(self, selected: IntArray, candidates: ColumnSets) -> CommitteeScorer:
         """Tune every member."""
-        return replace(self, scorers=tuple(scorer.tuned(selected, candidates) for scorer in self.scorers))
+        tuned = tuple(scorer.tuned(selected, candidates) for scorer in self.scorers)
+        same = all(now is before for now, before in zip(tuned, self.scorers, strict=True))
+        return self if same else replace(self, scorers=tuned)
 
     def constant_losses(self, problem: Problem) -> Losses:
         """Losses of the constant prediction, the same for all members."""

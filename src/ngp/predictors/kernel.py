@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from numbers import Integral, Real
@@ -161,7 +161,7 @@ class KernelScorer(BoundScorer):
 
     config: Kernel
     algebra: Algebra
-    ridge: float
+    ridge: float = field()  # without the default of `Scorer`
 
     def tuned(self, selected: IntArray, candidates: ColumnSets) -> KernelScorer:
         """The scorer with the ridge for which the best of some candidates has the lowest loss."""
@@ -169,7 +169,8 @@ class KernelScorer(BoundScorer):
             return self
         scorers = [replace(self, ridge=ridge) for ridge in RIDGES]
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
-        return scorers[int(np.argmin(losses))]
+        best = scorers[int(np.argmin(losses))]
+        return self if best.ridge == self.ridge else best
 
     @cached_property
     def parts(self) -> tuple[_Part, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from numbers import Integral, Real
@@ -221,8 +221,8 @@ class SSFNScorer(BoundScorer):
     """An `SSFN` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     config: SSFN
-    n_layers: int
-    ridge: float
+    n_layers: int = field()  # without the defaults of `Scorer`
+    ridge: float = field()
 
     def _with(self, **changes: Any) -> Self:
         """The scorer with other layers or another ridge; it keeps what was computed, which depends on neither."""
@@ -248,7 +248,8 @@ class SSFNScorer(BoundScorer):
         n_layers = min(TUNING_LAYERS, self.n_layers)
         scorers = [self._with(ridge=ridge, n_layers=n_layers) for ridge in self._ridges]
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
-        return self._with(ridge=scorers[int(np.argmin(losses))].ridge)
+        ridge = scorers[int(np.argmin(losses))].ridge
+        return self if ridge == self.ridge else self._with(ridge=ridge)
 
     @property
     def _ridges(self) -> list[float]:
