@@ -60,10 +60,12 @@ class Search:
         """The same search on other data."""
         return replace(self, problem=problem)
 
-    def scorer_of(self, selected: IntArray, number: int) -> Scorer:
-        """The scorer of a step, tuned to the selection as it stands."""
+    def scorer_of(self, selected: IntArray, number: int, likely: ColumnSets | None = None) -> Scorer:
+        """The scorer of a step, tuned to the selection as it stands, or with what is likely to be added."""
         scorer = self.scorer.at(number)
-        return scorer.tuned(selected, ColumnSets.of([selected[:0]])) if len(selected) else scorer
+        if likely is None:
+            return scorer.tuned(selected, ColumnSets.of([selected[:0]])) if len(selected) else scorer
+        return scorer.tuned(selected, likely)
 
     def best(
         self,
@@ -72,6 +74,7 @@ class Search:
         *,
         preferred: BoolArray | None = None,
         without: Collection[int] = (),
+        likely: ColumnSets | None = None,
     ) -> Found:
         """Score all candidates, or those that promise most, and find the best one, of the preferred groups if any."""
         problem = self.problem
@@ -85,13 +88,19 @@ class Search:
             costs = candidates.costs(problem)
             candidates = candidates.take(self.screening.best(problem, selected, candidates.columns, costs))
         eligible = None if preferred is None else preferred[candidates.names]
-        return self._race(selected, candidates, number, eligible if eligible is not None and eligible.any() else None)
+        scorer, eligible = (
+            self.scorer_of(selected, number, likely),
+            eligible if eligible is not None and eligible.any() else None,
+        )
+        return self._race(scorer, selected, candidates, eligible, tuned=likely is not None)
 
-    def _race(self, selected: IntArray, candidates: Candidates, number: int, eligible: BoolArray | None) -> Found:
+    def _race(
+        self, scorer: Scorer, selected: IntArray, candidates: Candidates, eligible: BoolArray | None, tuned: bool
+    ) -> Found:
         """All candidates, then fewer and fewer of the eligible ones, with more and more layers."""
         n, columns, costs = len(candidates.names), candidates.columns, candidates.costs(self.problem)
-        scorer, first = self.scorer_of(selected, number), None
-        if not len(selected):
+        first = None
+        if not len(selected) and not tuned:
             scorer, first = self._tuned_by_leaders(scorer, candidates)
         racing, layers = np.arange(n), np.zeros(n, np.intp)
         stages = scorer.stages

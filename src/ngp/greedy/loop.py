@@ -121,10 +121,10 @@ class Pursuit:
         step = self.best(steps, preferred)
         return [replace(step, p_value=float(p_values[step.group]))]
 
-    def best(self, steps: Sequence[Step], preferred: BoolArray | None = None) -> Step:
+    def best(self, steps: Sequence[Step], preferred: BoolArray | None = None, likely: ColumnSets | None = None) -> Step:
         """The step that adds the best candidate, of some that are preferred if there are any."""
         selected = chosen(steps)
-        found = self.search.best(columns_of(selected), len(selected), preferred=preferred)
+        found = self.search.best(columns_of(selected), len(selected), preferred=preferred, likely=likely)
         if found.diverged:
             warnings.warn(f"Step {len(self.steps)} ends the pursuit: {DIVERGED}.", stacklevel=5)
             raise EarlyEnd(DIVERGED, partial=False)
@@ -145,14 +145,17 @@ class Pursuit:
         found = self.test.pair(columns, candidates.columns)
         if not found.p_value <= self.test.pair_level:
             return []
-        sets = [np.unique(candidates.columns.take(pair).columns) for pair in found.leading]
-        losses = self.search.scorer_of(columns, len(selected)).add_losses(columns, ColumnSets.of(sets))
+        sets = ColumnSets.of([np.unique(candidates.columns.take(pair).columns) for pair in found.leading])
+        losses = self.search.scorer_of(columns, len(selected), sets.take(np.arange(1))).add_losses(columns, sets)
         self.search.tally.n_fits += len(sets)
+        place = np.array([np.argmin(losses.comparable)])
+        both, likely = found.leading[place[0]], sets.take(place)
         preferred = np.zeros(self.search.problem.groups.n_groups, dtype=bool)
-        preferred[candidates.names[found.leading[np.argmin(losses.comparable)]]] = True
-        first = self.best(steps, preferred)
+        preferred[candidates.names[both]] = True
+        first = self.best(steps, preferred, likely)
         preferred[first.group] = False
-        second = self.best([*steps, first], preferred)
+        likely = ColumnSets.of([np.setdiff1d(likely.columns, first.columns)])
+        second = self.best([*steps, first], preferred, likely)
         ahead = replace(first, p_value=found.p_value, ahead=second.loss, n_ahead=2)
         return [ahead, replace(second, p_value=found.p_value)]
 

@@ -52,6 +52,7 @@ EXCEEDED = 3
 CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutations
 N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
+CHANCE = 2.0  # times the share of a column's variance that functions of the selection explain by chance
 DEAD = 1e-8  # share of a function's variance that the selection leaves at least
 CHUNK_NUMBERS = (
     2**18
@@ -284,6 +285,14 @@ def _freed(functions: AnyArray, basis: AnyArray) -> AnyArray:
     return freed
 
 
+def _known(values: AnyArray, basis: AnyArray) -> AnyArray:
+    """What the basis says about columns; their mean if it is no more than chance says, so that bits remain bits."""
+    known: AnyArray = (values @ basis.T) @ basis
+    means = values.mean(axis=1, keepdims=True)
+    said, all_of_it = (np.square(each - means).sum(axis=1) for each in (known, values))
+    return np.where((said <= CHANCE * len(basis) / values.shape[1] * all_of_it)[:, None], means, known)
+
+
 def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tuple[FloatArray, FloatArray]:
     """Logarithm of each column's p-value times the number of comparisons: if normal, and by Bernstein's inequality."""
     values = scaled_columns(problem, columns, signals.rows, CLIP)
@@ -301,7 +310,7 @@ def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: I
     """Smallest of these logarithms in each of some permutations."""
     values = scaled_columns(problem, columns, signals.rows, CLIP).astype(np.float32)
     functions, minima = _freed(_functions(values), signals.basis), np.empty(len(orders))
-    known = (values @ signals.basis.T) @ signals.basis
+    known = _known(values, signals.basis)
     rest = values - known
     for number, order in enumerate(orders):
         minima[number] = signals.unit_evidence(known + rest[:, order]).min()
