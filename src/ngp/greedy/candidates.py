@@ -88,20 +88,23 @@ class Search:
             costs = candidates.costs(problem)
             candidates = candidates.take(self.screening.best(problem, selected, candidates.columns, costs))
         eligible = None if preferred is None else preferred[candidates.names]
-        scorer, eligible = (
-            self.scorer_of(selected, number, likely),
-            eligible if eligible is not None and eligible.any() else None,
-        )
-        return self._race(scorer, selected, candidates, eligible, tuned=likely is not None)
+        if eligible is not None and not eligible.any():
+            eligible = None
+        scorer, first = self.scorer_of(selected, number, likely), None
+        if likely is None and not len(selected):
+            scorer, first = self._tuned_by_leaders(scorer, candidates)
+        return self._race(scorer, selected, candidates, eligible, first)
 
     def _race(
-        self, scorer: Scorer, selected: IntArray, candidates: Candidates, eligible: BoolArray | None, tuned: bool
+        self,
+        scorer: Scorer,
+        selected: IntArray,
+        candidates: Candidates,
+        eligible: BoolArray | None,
+        first: tuple[float, Losses] | None,
     ) -> Found:
         """All candidates, then fewer and fewer of the eligible ones, with more and more layers."""
         n, columns, costs = len(candidates.names), candidates.columns, candidates.costs(self.problem)
-        first = None
-        if not len(selected) and not tuned:
-            scorer, first = self._tuned_by_leaders(scorer, candidates)
         racing, layers = np.arange(n), np.zeros(n, np.intp)
         stages = scorer.stages
         for place, stage in enumerate(stages):
@@ -120,8 +123,19 @@ class Search:
                 racing = racing[survivors(losses, values, max(LEAST_KEPT, int(KEPT_SHARE * n / stage.n_layers)))]
         best, second = two_best(values)
         final = Losses(latest.parts, latest.weights, latest.predictors)  # whose means are not those of the first stage
-        runner_up = None if second is None else int(racing[second])
-        return Found(candidates, before, final, layers, scorer.ridge, int(racing[best]), runner_up)
+        winner, runner_up = int(racing[best]), None if second is None else int(racing[second])
+        settled = self._settled(
+            scorer, selected, columns.take(racing[[best]]), Losses(final.parts[[winner]], final.weights)
+        )
+        return Found(candidates, before, final, layers, scorer.ridge, winner, runner_up, settled)
+
+    def _settled(self, scorer: Scorer, selected: IntArray, winner: ColumnSets, losses: Losses) -> Losses:
+        """Losses with the winner, by a scorer that is tuned to it: as those before are by one tuned to the selection."""
+        tuned = scorer.tuned(selected, winner)
+        if tuned is scorer or tuned.ridge == scorer.ridge:
+            return losses
+        again = tuned.add_losses(selected, winner)
+        return again if again.comparable[0] < losses.comparable[0] else losses
 
     def _tuned_by_leaders(self, scorer: Scorer, candidates: Candidates) -> tuple[Scorer, tuple[float, Losses] | None]:
         """The scorer of the first step, tuned to its leaders, and what is known of its first stage already."""
@@ -180,6 +194,7 @@ class Found(NamedTuple):
     ridge: float  # that all of them share
     best: int  # position of the best candidate
     second: int | None  # of the one that comes next
+    settled: Losses | None = None  # with the best candidate alone, by a scorer that is tuned to it
 
     @property
     def diverged(self) -> bool:
@@ -188,16 +203,19 @@ class Found(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """Loss with the best candidate."""
-        return float(self.losses.means[self.best])
+        """Loss with the best candidate, by a scorer that is tuned to it."""
+        assert self.settled is not None
+        return float(self.settled.means[0])
 
     def step(self, search: Search, last: Step) -> Step:
         """The step that adds the best candidate."""
         groups, means, best = search.problem.groups, self.losses.means, self.best
         names, columns = self.candidates
+        assert self.settled is not None
+        predictors = None if self.losses.predictors is None else self.losses.predictors[[best]]
         return scored_step(
-            self.losses,
-            best,
+            replace(self.settled, predictors=predictors),
+            0,
             action="add",
             group=int(names[best]),
             name=groups.names[int(names[best])],

@@ -46,7 +46,8 @@ class Step:
         parts may draw them anew in each step, so this can differ from the last step's `loss`. Of a swap, the loss
         between dropping and adding.
     loss : float
-        Validation loss after the step.
+        Validation loss after the step. A predictor with a ridge of its own choice is tuned to the selection before and
+        after; the candidates' `losses` share one ridge, so that the winner's may be higher than this.
     standard_error : float
         Of that loss, over the parts of the validation.
     gain : float

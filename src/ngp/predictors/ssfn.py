@@ -46,7 +46,7 @@ __all__ = ["SSFN", "SSFNClusterScorer", "SSFNGpuScorer", "SSFNPredictor", "SSFNS
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 REFIT_RIDGES = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of the final predictor
 FIRST_RIDGE = 100.0
-TUNING_LAYERS = 4
+TUNING_LAYERS = 2
 # The least ridge times the square of the number of rows.
 FEW_ROWS = 1e6
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
