@@ -180,8 +180,9 @@ def test_screening_is_compared_with_scoring_all(tmp_path: Path) -> None:
 
 def test_very_many_columns() -> None:
     exact, screened = (million.fit_once(60, 400, screen) for screen in (None, "auto"))
-    assert exact["n_fits"] == 400 + 399 + 398 + 397 + 396
-    assert screened["n_fits"] == sum(n_scored("auto", n) for n in (400, 399, 398, 397, 396))
+    assert exact["n_fits"] in (n := 400 + 399 + 398 + 397 + 396, n + 400)  # the first step may change its ridge
+    n = sum(n_scored("auto", n) for n in (400, 399, 398, 397, 396))
+    assert screened["n_fits"] in (n, n + n_scored("auto", 400))
 
 
 def test_estimates_are_compared_with_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ngp import NeuralGreedyPursuit
 from ngp.data.groups import image_windows
-from ngp.greedy.stopping import MaxFeatures
+from ngp.greedy.stopping import MaxFeatures, Significance
 from ngp.predictors import MLP, SSFN
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
@@ -232,6 +232,6 @@ def test_cloning_and_pickling(predictor: Any) -> None:
 def test_a_predictor_of_ones_own() -> None:
     selector = fit(OnlySquares(), stop=MaxFeatures(2))
     assert selector.order_.tolist() == [0, 1]
-    assert fit(OnlySquares()).order_.tolist() == [3, 1]  # significant columns come first
+    assert fit(OnlySquares(), stop=Significance()).order_.tolist() == [3, 1]  # significant columns come first
     assert names(selector) == ["OnlySquares", "OnlySquares"]
     assert (selector.predict(make_data()[0]) == 1).all()

@@ -26,7 +26,6 @@ from ngp.greedy import checkpoint
 from ngp.greedy.checkpoint import Checkpoint, CheckpointError, described, steps_as_arrays, steps_from_arrays
 from ngp.greedy.stopping import MaxFeatures
 from ngp.predictors import MLP, SSFN
-from ngp.predictors.ssfn import RIDGES
 
 SETTINGS: dict[str, Any] = {"n_features_to_select": 4, "random_state": 0}
 
@@ -184,7 +183,7 @@ def test_layers_and_ridges_come_back_too() -> None:
     """Of a race, in which the leaders have more layers, and of steps of which some have a ridge."""
     steps = fit(None, stop=MaxFeatures(3), n_features_to_select=None).path_
     assert np.isnan(steps[0].ridge)
-    assert all(step.ridge in RIDGES for step in steps[1:])
+    assert all(0.1 <= step.ridge <= 1000 for step in steps[1:])
     assert all(step.layers[step.group] == 8 for step in steps[1:])
     assert any(0 < step.layers[np.isfinite(step.losses)].min() < 8 for step in steps[1:])
     again = steps_from_arrays(steps_as_arrays(steps))

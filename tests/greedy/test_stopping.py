@@ -257,7 +257,7 @@ def test_what_a_cut_does_not_keep_is_unproven_while_it_goes_on() -> None:
 def test_a_cut_asks_for_what_its_first_rule_asks_for() -> None:
     rule = Cut([Significance(0.05), MaxFeatures(3, level=0.02)])
     assert (rule.level, rule.is_strict) == (0.02, True)
-    assert not Cut([MaxFeatures(3), Significance()]).is_strict
+    assert Cut([MaxFeatures(3), Significance()]).is_strict  # all cuts are of one path
     first = FirstOf([RelativeImprovement(0.1), MaxFeatures(4), MaxColumns(7)])
     rule = Cut([first, Plateau()])
     assert (rule.least_gain, rule.max_features, rule.max_columns, rule.level) == (0.1, 4, 7, None)

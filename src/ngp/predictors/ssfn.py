@@ -47,8 +47,8 @@ RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 REFIT_RIDGES = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of the final predictor
 FIRST_RIDGE = 100.0
 TUNING_LAYERS = 2
-# The least ridge times the square of the number of rows.
-FEW_ROWS = 1e6
+# The least ridge, times the square of the number of rows, divided by the number of candidates.
+LEAST_RIDGE = 3e3
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
 # Largest number of numbers in the columns of one task.
@@ -253,8 +253,9 @@ class SSFNScorer(BoundScorer):
 
     @property
     def _ridges(self) -> list[float]:
-        """Ridges to choose from: with few rows no small ones, since the columns were chosen on the same few rows."""
-        least = FEW_ROWS / self.problem.n_samples**2
+        """Ridges to choose from: of many columns and few rows no small ones, since these rows chose the columns."""
+        n_rows = float(self.problem.weights.sum())  # a row of weight two is two rows
+        least = LEAST_RIDGE * self.problem.groups.n_groups / n_rows**2
         return sorted({min(RIDGES[-1], max(ridge, least)) for ridge in RIDGES})
 
     @property
