@@ -15,7 +15,7 @@ from benchmarks.designs import DESIGNS
 from docs import build_peers
 from docs.developer import build_scaling
 from ngp.greedy import significance
-from ngp.greedy.stopping import HOPELESS_P_VALUE, Significance
+from ngp.greedy.stopping import HOPELESS, Significance
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -54,10 +54,11 @@ def test_scaling() -> None:
 def test_stopping() -> None:
     text = page("docs/selection.md")
     for design, found in results_of("stopping", "designs").items():
-        rates = f"{found['fpsr']:.4f} | {found['fnsr']:.4f} | {found['times_a_plain_run']:.1f} |"
+        rates = f"{found['fpsr']:.3f} | {found['fnsr']:.3f} | {found['seconds']:.2f} |"
         assert f"| {design} | {found['nothing_selected']} of {found['n_runs']} | {rates}" in text
-    assert f"from {significance.FEWEST_DRAWS} to {significance.MOST_DRAWS} times" in text
-    assert f"p ≤ {Significance().level}. A step in doubt (p ≤ {HOPELESS_P_VALUE})" in text
+    assert f"{significance.LOOKS[0]} to {significance.LOOKS[-1]} times" in text
+    assert f"among those with p ≤ {Significance().level}. " in text
+    assert f"a step in doubt (p ≤ {HOPELESS})" in text
     assert Significance().patience == 3  # "by up to two others"
 
 

@@ -3,9 +3,9 @@
 Candidates race. All are trained with the predictor's quickest stage (an SSFN with a single random layer); those that
 may still be the best go on to the next stage, which has twice the layers, until the last. Differences between
 candidates are paired: all share their random layers, their ridge and their folds. A candidate drops out if its loss
-exceeds the lowest one by more than two standard errors of the paired difference over the parts of the validation (with
-five folds, one winner in seventeen would drop out if layers varied as much as folds do; they vary far less), or if too
-many are ahead of it.
+exceeds the lowest one by more than two standard errors of the paired difference over the parts of the validation (one
+winner in forty would drop out if layers mattered as much as rows do; they matter far less), or if too many are ahead of
+it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Search:
         return Found(candidates, before, final, layers, scorer.ridge, winner, runner_up, settled)
 
     def _settled(self, scorer: Scorer, selected: IntArray, winner: ColumnSets, losses: Losses) -> Losses:
-        """Losses with the winner, by a scorer that is tuned to it: as those before are by one tuned to the selection."""
+        """Losses with the winner, by a scorer tuned to it, as those before it are by one tuned to the selection."""
         tuned = scorer.tuned(selected, winner)
         if tuned is scorer or tuned.ridge == scorer.ridge:
             return losses

@@ -48,7 +48,7 @@ REFIT_RIDGES = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of the final
 FIRST_RIDGE = 100.0
 TUNING_LAYERS = 2
 # The least ridge, times the square of the number of rows, divided by the number of candidates.
-LEAST_RIDGE = 3e3
+LEAST_RIDGE = 1e3
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
 # Largest number of numbers in the columns of one task.
