@@ -15,7 +15,7 @@ from ngp.greedy.candidates import Search, survivors
 from ngp.greedy.stopping import MaxFeatures
 from ngp.predictors import SSFN, ColumnSets, Kernel
 from ngp.predictors.base import Losses
-from ngp.predictors.ssfn import LEAST_RIDGE, RIDGES
+from ngp.predictors.ssfn import LEAST_RIDGE, RIDGES, TUNING_LAYERS
 
 NOTHING = np.zeros(0, np.intp)
 
@@ -125,7 +125,10 @@ def test_the_ridge_is_the_one_with_the_lowest_loss_of_the_selection(n_rows: int)
     selected = np.array([0, 1])
     ridges = sorted({min(1000.0, max(ridge, LEAST_RIDGE * 40 / n_rows**2)) for ridge in RIDGES})
     losses = [
-        SSFN(ridge=ridge, n_draws=4).bind(problem, random_state=0).add_losses(selected, ColumnSets.of([[]])).means[0]
+        SSFN(ridge=ridge, n_draws=TUNING_LAYERS)
+        .bind(problem, random_state=0)
+        .add_losses(selected, ColumnSets.of([[]]))
+        .means[0]
         for ridge in ridges
     ]
     assert search.best(selected, 3).ridge == search.scorer_of(selected, 3).ridge == ridges[int(np.argmin(losses))]
