@@ -10,7 +10,7 @@ What is compared are correlations: of a function with the residuals, and with th
 selected columns, which an interaction would change. Besides, the residuals are regressed on a few random units of a
 candidate and the selection. Each result is turned into the logarithm of its tail probability, as if it were normal (or
 a sum of normal squares), times the number of comparisons of its kind. The kinds share the error: half of it is for
-columns as they are, since most effects are linear, by and large. Residuals of numbers are replaced by their normal
+columns as they are, since most effects are linear, by and large. Residuals are replaced by their normal
 scores, so that no row outweighs the others.
 
 This takes rows for exchangeable, and dependence between columns for linear or quadratic. Without a selection, it is an
@@ -206,8 +206,7 @@ class SignificanceTest:
         rows = rows_read(self.problem, self.seed)
         inputs = selected_inputs(self.problem, selected, rows)
         residuals = residuals_of(self.problem, inputs, rows, self.seed)
-        if self.problem.classes is None:
-            residuals = ndtri((rankdata(residuals, axis=0) - 0.5) / len(rows))
+        residuals = ndtri((rankdata(residuals, axis=0) - 0.5) / len(rows))
         residuals = residuals * (self.problem.weights[rows] / self.problem.weights[rows].mean())[:, None]
         columns = inputs.T
         most = min(MOST_INTERACTING, max(1, MOST_SIGNALS // residuals.shape[1]))

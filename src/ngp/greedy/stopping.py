@@ -72,8 +72,7 @@ class StopRule:
         Whether steps that aren't significant are taken back, by default False. Significant candidates are then
         preferred to others, and `floating` drops what isn't significant any more.
     max_features, max_columns : float
-        How many features and columns may be selected, by default infinity. Looking ahead, exchanges and estimates
-        keep to it.
+        How many features and columns may be selected, by default infinity. Pairs, exchanges and estimates keep to it.
     """
 
     @property
@@ -473,12 +472,9 @@ class MaxFits(StopRule):
     """
 
     n: int
-    level: float | None = None
 
     def __post_init__(self) -> None:
         _require_count("n", self.n)
-        if self.level is not None:
-            _require_level(self.level)
 
     def check_budget(self, steps: Sequence[Step]) -> Stop | None:
         """Stop when the steps needed `n` fits or more."""
