@@ -277,10 +277,6 @@ def weak(seed: int) -> tuple[Any, Any]:
     return X, X[:, :6].sum(axis=1) + 4 * rng.normal(size=200)
 
 
-def doubtful(seed: int) -> NeuralGreedyPursuit:
-    return NeuralGreedyPursuit(stop=Significance(), **{**QUICK, "random_state": seed})
-
-
 def test_small_effects_add_up() -> None:
     n_alone = n_together = 0
     for seed in range(10):

@@ -3,9 +3,8 @@
 Candidates race. All are trained with the predictor's quickest stage (an SSFN with a single random layer); those that
 may still be the best go on to the next stage, which has twice the layers, until the last. Differences between
 candidates are paired: all share their random layers, their ridge and their folds. A candidate drops out if its loss
-exceeds the lowest one by more than two standard errors of the paired difference over the parts of the validation (one
-winner in forty would drop out if layers mattered as much as rows do; they matter far less), or if too many are ahead of
-it.
+exceeds the lowest one by more than two standard errors of the paired difference over the parts of the validation, as
+one winner in forty would if layers mattered as much as rows do, or if too many are ahead of it.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.path import Step, certainty, scored_step
+from ngp.greedy.path import Step, certainty, scored_step, standard_errors
 from ngp.greedy.screening import Screening
 from ngp.predictors.base import ColumnSets, Losses, Scorer
 
@@ -83,7 +82,7 @@ class Search:
             candidates = candidates.take(np.flatnonzero(~np.isin(candidates.names, list(without))))
         if not len(candidates.names):
             nothing = Losses(np.empty((0, len(problem.part_weights))), problem.part_weights)
-            return Found(candidates, inf, nothing, np.zeros(0, np.intp), nan, 0, None)
+            return Found(candidates, inf, nothing, np.zeros(0, np.intp), nan, 0, None, nothing)
         if self.screening:
             costs = candidates.costs(problem)
             candidates = candidates.take(self.screening.best(problem, selected, candidates.columns, costs))
@@ -132,7 +131,7 @@ class Search:
     def _settled(self, scorer: Scorer, selected: IntArray, winner: ColumnSets, losses: Losses) -> Losses:
         """Losses with the winner, by a scorer tuned to it, as those before it are by one tuned to the selection."""
         tuned = scorer.tuned(selected, winner)
-        if tuned is scorer or tuned.ridge == scorer.ridge:
+        if tuned is scorer:
             return losses
         again = tuned.add_losses(selected, winner)
         return again if again.comparable[0] < losses.comparable[0] else losses
@@ -194,7 +193,7 @@ class Found(NamedTuple):
     ridge: float  # that all of them share
     best: int  # position of the best candidate
     second: int | None  # of the one that comes next
-    settled: Losses | None = None  # with the best candidate alone, by a scorer that is tuned to it
+    settled: Losses  # with the best candidate alone, by a scorer that is tuned to it
 
     @property
     def diverged(self) -> bool:
@@ -204,14 +203,12 @@ class Found(NamedTuple):
     @property
     def loss(self) -> float:
         """Loss with the best candidate, by a scorer that is tuned to it."""
-        assert self.settled is not None
         return float(self.settled.means[0])
 
     def step(self, search: Search, last: Step) -> Step:
         """The step that adds the best candidate."""
         groups, means, best = search.problem.groups, self.losses.means, self.best
         names, columns = self.candidates
-        assert self.settled is not None
         predictors = None if self.losses.predictors is None else self.losses.predictors[[best]]
         return scored_step(
             replace(self.settled, predictors=predictors),
@@ -240,10 +237,8 @@ def survivors(losses: Losses, values: FloatArray, most: int) -> IntArray:
     n_parts = int(np.count_nonzero(losses.weights))
     if n_parts > 1 and np.array_equal(values, losses.comparable):  # no costs
         differences = losses.parts[kept] - losses.parts[order[0]]
-        means = differences @ losses.weights
-        squares = ((differences - means[:, None]) * losses.weights) ** 2
-        errors = np.sqrt(n_parts / (n_parts - 1) * squares.sum(axis=1))
-        near = ~(means > KEPT_ERRORS * errors)
+        errors = standard_errors(differences, losses.weights)
+        near = ~(differences @ losses.weights > KEPT_ERRORS * errors)
         near[:2] = True
         kept = kept[near]
     return np.sort(kept)

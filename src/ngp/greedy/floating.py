@@ -48,7 +48,8 @@ class Floating:
         groups = [group for group in _droppable(problem, steps) if group != last.group]
         if not groups or (len(selected) == 2 and not len(selected[None])):  # nothing would be left
             return None
-        scorer, losses = self._scorer(steps), self._without_each(steps, groups)
+        scorer = self._scorer(steps)
+        losses = self._without_each(scorer, steps, groups)
         means = losses.comparable
         weakest, together = int(np.argmin(means[:-1])), float(means[-1])
         group = groups[weakest]
@@ -97,20 +98,20 @@ class Floating:
 
     def _swap(self, steps: Sequence[Step]) -> Step | None:
         """An exchange that lowers the loss, if there is one; the group that is worth least is tried first."""
-        groups = _removable(self.search.problem, steps)
+        groups, scorer = _removable(self.search.problem, steps), self._scorer(steps)
         if len(groups) > 1:
-            order = np.argsort(self._without_each(steps, groups).comparable[:-1], kind="stable")
+            order = np.argsort(self._without_each(scorer, steps, groups).comparable[:-1], kind="stable")
             groups = [groups[place] for place in order]
-        return next((step for group in groups if (step := self._best_swap(steps, group))), None)
+        return next((step for group in groups if (step := self._best_swap(scorer, steps, group))), None)
 
-    def _best_swap(self, steps: Sequence[Step], group: int) -> Step | None:
+    def _best_swap(self, scorer: Scorer, steps: Sequence[Step], group: int) -> Step | None:
         """The exchange of one group that lowers the loss most, if any does."""
-        search, selected, last, scorer = self.search, chosen(steps), steps[-1], self._scorer(steps)
+        search, selected, last = self.search, chosen(steps), steps[-1]
         problem, own = search.problem, selected.pop(group)
         rest = columns_of(selected)
         candidates, place = self._instead_of(group, rest)
         sets = [np.sort(np.concatenate([rest, candidates.columns[i]])) for i in range(len(candidates.names))]
-        losses = self._score(steps, [*sets, *[np.sort(rest)] * (len(rest) > 0)])
+        losses = self._score(scorer, [*sets, *[np.sort(rest)] * (len(rest) > 0)])
         means = losses.comparable
         without = float(means[-1]) if len(rest) else float(search.scorer.at(1).constant_losses(problem).means[0])
         means = means[: len(sets)]
@@ -212,19 +213,19 @@ class Floating:
         return float(sum(self.search.problem.groups.costs[group] for group in chosen(steps) if group is not None))
 
     def _loss(self, steps: Sequence[Step]) -> float:
-        return float(self._score(steps, [np.sort(columns_of(chosen(steps)))]).comparable[0])
+        return float(self._score(self._scorer(steps), [np.sort(columns_of(chosen(steps)))]).comparable[0])
 
-    def _score(self, steps: Sequence[Step], selections: Sequence[IntArray]) -> Losses:
-        """Losses of selections of that size, from nothing."""
+    def _score(self, scorer: Scorer, selections: Sequence[IntArray]) -> Losses:
+        """Losses of selections, from nothing."""
         self.search.tally.n_fits += len(selections)
-        return self._scorer(steps).add_losses(np.zeros(0, np.intp), ColumnSets.of(selections))
+        return scorer.add_losses(np.zeros(0, np.intp), ColumnSets.of(selections))
 
-    def _without_each(self, steps: Sequence[Step], groups: Sequence[int]) -> Losses:
+    def _without_each(self, scorer: Scorer, steps: Sequence[Step], groups: Sequence[int]) -> Losses:
         """Losses of the selection without each of some groups, and, at the end, with all."""
         selected = chosen(steps)
         sets = ColumnSets.of([selected[group] for group in groups]).with_empty()
         self.search.tally.n_fits += len(sets)
-        return self._scorer(steps).drop_losses(columns_of(selected), sets)
+        return scorer.drop_losses(columns_of(selected), sets)
 
     def _scorer(self, steps: Sequence[Step]) -> Scorer:
         """The scorer of selections of that size, tuned to this one."""

@@ -133,7 +133,7 @@ class Pursuit:
     def pair(self, steps: Sequence[Step], candidates: Candidates) -> list[Step]:
         """The steps that add the best of the leading pairs, if they are significant together.
 
-        Nobody looks twice: a step that isn't significant was made after a look in vain.
+        They are looked at once: a step that isn't significant was made after a look in vain.
         """
         assert self.test is not None
         room = self.rule.room(steps[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, nan, sqrt
+from math import inf, nan
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "finished",
     "scored_step",
     "standard_error",
+    "standard_errors",
     "taken_back",
 ]
 
@@ -60,7 +61,7 @@ class Step:
         Duration of the step.
     n_fits : int
         Number of selections that were scored: the candidates, without those that screening left out, once for each
-        stage of the race; and what was tried to tune, to find pairs, to drop or to swap.
+        stage of the race; and what was tried to find pairs, to drop or to swap.
     n_selected, n_columns : int
         Features (groups, fixed columns) and columns selected after the step.
     fold_losses, fold_weights : float arrays
@@ -216,8 +217,15 @@ def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:
             f"standard_errors needs at least 2 parts of the validation, but there is {n}: "
             "use more folds, such as cv=5, or Plateau(standard_errors=0)."
         )
-    deviations = fold_weights * (fold_losses - fold_weights @ fold_losses)
-    return sqrt(n / (n - 1) * float(deviations @ deviations))
+    return float(standard_errors(fold_losses[None], fold_weights)[0])
+
+
+def standard_errors(losses: FloatArray, weights: FloatArray) -> FloatArray:
+    """The same of several means, whose parts (n_means, n_folds) have the same weights; two or more of them count."""
+    n = int(np.count_nonzero(weights))
+    deviations = weights * (losses - (losses @ weights)[:, None])
+    errors: FloatArray = np.sqrt(n / (n - 1) * (deviations**2).sum(axis=1))
+    return errors
 
 
 def certainty(scored: Losses, better: int, other: int | None) -> float:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, pi, sqrt
 
 import numpy as np
@@ -36,6 +37,7 @@ from ngp.predictors.base import ColumnSets, scaled_columns
 
 __all__ = ["Pair", "SignificanceTest"]
 
+N_FUNCTIONS = 8  # of a column
 WAVE = 1.2  # first frequency of the waves, in a column's deviations: one wave spans most rows
 # Error shares of a column as it is, of other functions of it, of its interactions with the selection, and of its units.
 SHARES = (0.5, 0.2, 0.15, 0.15)
@@ -66,6 +68,7 @@ HOPELESS_PAIR = 20.0  # times the level: no permutations are needed to see that 
 PAIR_STEPS = 10
 NETWORK_OPERATIONS = 2e4  # of a row of a candidate's network
 BLOCK_PAIRED = 512  # factors that are paired with all at a time
+LEAST_VARIANCE = 0.05  # of a product of two factors with variance one: less is a few rows' doing
 NULL_FACTORS = 1024  # that are paired in permutations, besides the leading ones
 STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the same ones
 
@@ -86,7 +89,11 @@ class Signals:
         """Kinds of comparisons: the functions, the signals, and the logarithm of how many share the error."""
         kinds = [(slice(0, 1), self.residuals), (slice(1, None), self.residuals), (slice(None), self.interactions)]
         return [
-            (functions, signals, log(2 * self.n_columns * len(range(8)[functions]) * signals.shape[1] / share))
+            (
+                functions,
+                signals,
+                log(2 * self.n_columns * len(range(N_FUNCTIONS)[functions]) * signals.shape[1] / share),
+            )
             for (functions, signals), share in zip(kinds, SHARES, strict=False)
             if signals.shape[1]
         ]
@@ -115,6 +122,11 @@ class SignificanceTest:
     level: float  # largest p-value that is significant: what is clear is found out quickly
     seed: int
     n_jobs: int | None = None
+
+    @cached_property
+    def _rows(self) -> IntArray:
+        """Rows that are read."""
+        return rows_read(self.problem, self.seed)
 
     @property
     def pair_level(self) -> float:
@@ -203,7 +215,7 @@ class SignificanceTest:
 
     def _signals(self, selected: IntArray, n_columns: int) -> Signals:
         """What candidates are compared with."""
-        rows = rows_read(self.problem, self.seed)
+        rows = self._rows
         inputs = selected_inputs(self.problem, selected, rows)
         residuals = residuals_of(self.problem, inputs, rows, self.seed)
         residuals = ndtri((rankdata(residuals, axis=0) - 0.5) / len(rows))
@@ -223,12 +235,11 @@ class SignificanceTest:
 
     def _orders(self, step: int, first: int, end: int) -> IntArray:
         """Permutations of the rows, each the same whenever it is drawn."""
-        n_rows = len(rows_read(self.problem, self.seed))
         key = np.array([self.seed, STREAM], dtype=np.uint64)
         generators = (
             np.random.Generator(np.random.Philox(key=key, counter=[0, step, draw, 0])) for draw in range(first, end)
         )
-        return np.array([generator.permutation(n_rows) for generator in generators], dtype=np.intp)
+        return np.array([generator.permutation(len(self._rows)) for generator in generators], dtype=np.intp)
 
     def _chunks(self, columns: IntArray, n_rows: int) -> list[IntArray]:
         length = max(1, CHUNK_NUMBERS // n_rows)
@@ -343,7 +354,7 @@ def _block_scales(factors: _Factors, start: int) -> tuple[slice, AnyArray]:
     means = values[block] @ values[start:].T / n_rows
     variances = np.square(values[block]) @ np.square(values[start:]).T / n_rows - means**2
     apart = np.triu(factors.owners[block, None] != factors.owners[None, start:], 1)
-    scales = np.where(apart, 1 / np.sqrt(n_rows * np.maximum(variances, 0.05)), 0)
+    scales = np.where(apart, 1 / np.sqrt(n_rows * np.maximum(variances, LEAST_VARIANCE)), 0)
     return block, scales.astype(np.float32)
 
 

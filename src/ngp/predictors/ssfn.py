@@ -92,7 +92,7 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
     ridge : float or "auto", default="auto"
         Ridge penalty of the output layer. ``"auto"`` chooses it in each step, for all candidates alike: of 0.1, 1,
         10, 100 and 1000 that with the lowest validation loss of the selection as it stands; before the first
-        step, of the leading candidates.
+        step, of the leading candidates. Many candidates and few rows exclude the small ones.
     linear_ridge : float, default=3.0
         Ridge penalty of the linear part, times the number of selected columns if they are standardised.
     bias : bool, default=True
