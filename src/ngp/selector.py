@@ -539,7 +539,6 @@ class _Task(NamedTuple):
             fixed=self.fixed,
             n_fixed=self.n_fixed,
             floating=self.selector.floating,
-            seed=self.seed,
             n_jobs=self.selector.n_jobs,
             made=made,
             observer=observer,

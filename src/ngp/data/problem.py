@@ -63,7 +63,11 @@ class Problem:
 
     def only(self, columns: IntArray) -> Problem:
         """The problem with a few of its columns, numbered from 0: small enough to be sent to another process."""
-        return replace(self, X=self.columns(columns).T, groups=make_groups(None, len(columns)))
+        return self.with_columns(self.columns(columns))
+
+    def with_columns(self, columns: FloatArray) -> Problem:
+        """The problem with other columns (n, J), each of which is a candidate."""
+        return replace(self, X=columns.T, groups=make_groups(None, len(columns)))
 
     def with_changed(self, columns: IntArray, X: AnyArray | ColumnSource) -> Problem:
         """The problem with an X that differs in a few columns; the others are not read again for their statistics."""

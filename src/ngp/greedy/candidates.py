@@ -30,6 +30,10 @@ KEPT_ERRORS = 2.0
 # ... at most this share of all, divided by the layers they were trained with, but so many in any case.
 KEPT_SHARE = 1 / 8
 LEAST_KEPT = 15
+# Significant candidates come first, unless another one is better with this certainty.
+CLEARLY = 0.95
+# The stage of a race that tests significance: its two layers see more than one, and more see little more.
+TRIAL_STAGE = 1
 # Candidates that choose the ridge of the first step.
 N_LEADERS = 3
 
@@ -65,6 +69,11 @@ class Search:
         if likely is None:
             return scorer.tuned(selected, ColumnSets.of([selected[:0]])) if len(selected) else scorer
         return scorer.tuned(selected, likely)
+
+    def trial_of(self, selected: IntArray, number: int) -> Scorer:
+        """The scorer that tests significance: with few layers, and tuned to the selection as it stands."""
+        stages = self.scorer_of(selected, number).stages
+        return stages[min(TRIAL_STAGE, len(stages) - 1)]
 
     def best(
         self,
@@ -114,7 +123,7 @@ class Search:
             latest.parts[racing], layers[racing], first = losses.parts, stage.n_layers, None
             if latest.predictors is not None and losses.predictors is not None:
                 latest.predictors[racing] = losses.predictors
-            if place == 0 and eligible is not None:
+            if place == 0 and eligible is not None and not _is_far_behind(losses, eligible):
                 losses = Losses(losses.parts[eligible], losses.weights)
                 racing = racing[eligible]
             values = worth(losses.comparable, before, costs[racing])
@@ -242,6 +251,12 @@ def survivors(losses: Losses, values: FloatArray, most: int) -> IntArray:
         near[:2] = True
         kept = kept[near]
     return np.sort(kept)
+
+
+def _is_far_behind(losses: Losses, eligible: BoolArray) -> bool:
+    """Whether another candidate is clearly better than the best of those that are eligible."""
+    values = losses.comparable
+    return certainty(losses, int(np.argmin(values)), int(np.argmin(np.where(eligible, values, inf)))) > CLEARLY
 
 
 def worth(losses: FloatArray, before: float, costs: FloatArray) -> FloatArray:

@@ -159,7 +159,7 @@ class _Moment:
 
     def test_seconds(self, level: float) -> float:
         """Time of the test of all candidates, with as many permutations as they take."""
-        test = SignificanceTest(self.search.problem, level, 0, getattr(self.search.scorer, "n_jobs", 1))
+        test = SignificanceTest(self.search.problem, level, n_jobs=getattr(self.search.scorer, "n_jobs", 1))
         return sum(_seconds(lambda number: test.p_values(self.selected, self._sample(number)), len(self.candidates)))
 
     def screening_seconds(self) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from ngp.greedy.candidates import Candidates, Search, by_group
 from ngp.greedy.floating import Floating
 from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_step, taken_back
 from ngp.greedy.significance import SignificanceTest
-from ngp.greedy.stopping import HOPELESS, NO_CANDIDATE_LEFT, Stop, StopRule
+from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
 from ngp.predictors.base import ColumnSets
 
 __all__ = ["Observer", "pursue"]
@@ -35,7 +35,6 @@ def pursue(
     fixed: IntArray,
     n_fixed: int | None = None,
     floating: bool = False,
-    seed: int = 0,
     n_jobs: int | None = None,
     made: Sequence[Step] = (),
     observer: Observer | None = None,
@@ -44,7 +43,7 @@ def pursue(
 
     Ctrl-C gives up the step that is being made and keeps those before; unproven steps are taken back even then.
     """
-    test = None if rule.level is None else SignificanceTest(search.problem, rule.level, seed, n_jobs)
+    test = None if rule.level is None else SignificanceTest(search.problem, rule.level, n_jobs=n_jobs)
     pursuit = Pursuit(search, rule, test, floating, made, observer)
     try:
         if not made:
@@ -72,7 +71,7 @@ class Pursuit:
     ) -> None:
         self.search, self.rule, self.observer, self.steps = search, rule, observer, list(made)
         self.test = test
-        self.floating = Floating(search, rule, test if rule.is_strict else None) if floating else None
+        self.floating = Floating(search, rule, test if rule.allowance(()) is not None else None) if floating else None
         self._settle()
 
     def run(self) -> Path:
@@ -112,12 +111,14 @@ class Pursuit:
         if self.test is None or not self.rule.tests(steps):
             return [self.best(steps)]
         problem, candidates = self.search.problem, Candidates.beside(self.search.problem, columns)
-        found = self.test.p_values(columns, candidates.columns, exact=self.rule.is_strict)
+        allowance = self.rule.allowance(steps)
+        scorer = self.search.trial_of(columns, len(chosen(steps)))
+        found = self.test.p_values(columns, candidates.columns, exact=allowance is not None, scorer=scorer)
         p_values, preferred = by_group(problem, candidates.names, found), None
         if not found.min() <= self.test.level and (pair := self.pair(steps, candidates)):
             return pair
-        if self.rule.is_strict:  # what isn't significant by itself may be, together with steps to come
-            preferred = p_values <= (self.test.level if found.min() <= self.test.level else HOPELESS)
+        if allowance is not None:
+            preferred = p_values <= (self.test.level if found.min() <= self.test.level else allowance)
         step = self.best(steps, preferred)
         return [replace(step, p_value=float(p_values[step.group]))]
 

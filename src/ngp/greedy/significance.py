@@ -19,10 +19,11 @@ exact permutation test, whatever the distributions are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, log_ndtr, ndtri
@@ -33,7 +34,7 @@ from ngp.data.problem import Problem
 from ngp.greedy.unexplained import CLIP, residuals_of, rows_read, selected_inputs, unit_layer
 from ngp.kernels.parallel import run_tasks
 from ngp.kernels.screening import ScreenTask, gains, screen_task
-from ngp.predictors.base import ColumnSets, scaled_columns
+from ngp.predictors.base import ColumnSets, Scorer, scaled_columns
 
 __all__ = ["Pair", "SignificanceTest"]
 
@@ -52,6 +53,10 @@ MOST_SQUARED = 3.0
 LOOKS = (19, 49, 99, 199)
 EXCEEDED = 3
 CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutations
+# Candidates that are trained in doubt, permutations of them, and p-values that need the larger number.
+N_TRIED = 16
+TRIED_LOOKS = (19, 39)
+UNCLEAR = 0.3
 N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
 CHANCE = 2.0  # times the share of a column's variance that functions of the selection explain by chance
@@ -78,6 +83,7 @@ class Signals:
     """What candidates are compared with, given a selection: scaled so that a correlation is a standard normal."""
 
     rows: IntArray
+    inputs: FloatArray  # the selected columns (J, k)
     basis: AnyArray  # orthonormal functions of the selected columns (b, J), which candidates are freed of
     residuals: AnyArray  # (J, Q)
     interactions: AnyArray  # products of residuals and functions of the selected columns (J, V)
@@ -120,7 +126,7 @@ class SignificanceTest:
 
     problem: Problem
     level: float  # largest p-value that is significant: what is clear is found out quickly
-    seed: int
+    seed: int = 0  # the same in all fits: only the data decide
     n_jobs: int | None = None
 
     @cached_property
@@ -133,10 +139,13 @@ class SignificanceTest:
         """Largest p-value of a pair that is significant."""
         return PAIR_SHARE * self.level
 
-    def p_values(self, selected: IntArray, candidates: ColumnSets, *, exact: bool = True) -> FloatArray:
+    def p_values(
+        self, selected: IntArray, candidates: ColumnSets, *, exact: bool = True, scorer: Scorer | None = None
+    ) -> FloatArray:
         """Probability of each candidate that the best of all looks as good by chance.
 
-        Unless it is to be exact, correlations are taken for normal, and no rows are permuted.
+        Unless it is to be exact, correlations are taken for normal, and no rows are permuted. With a scorer, the
+        leading candidates are trained if correlations leave it open whether they are significant.
         """
         signals = self._signals(selected, len(candidates.columns))
         chunks = self._chunks(candidates.columns, len(signals.rows))
@@ -147,12 +156,36 @@ class SignificanceTest:
             certain: FloatArray = np.exp(np.minimum(logs, 0))
             return certain
 
-        def minima(orders: IntArray) -> FloatArray:
+        def leaders(orders: IntArray) -> Leaders:
             arguments = [(chunk, orders) for chunk in chunks]
-            least: FloatArray = np.min(run_tasks(_chunk_null, arguments, self.n_jobs, shared=shared), axis=0)
-            return least
+            return Leaders.of(run_tasks(_chunk_null, arguments, self.n_jobs, shared=shared))
 
-        return _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), LOOKS))
+        if scorer is not None and len(selected) and len(signals.rows) == self.problem.n_samples:
+            trial = Trial(self.problem, signals, candidates, scorer)
+            if trial.is_possible:
+                return self._tried(trial, logs, leaders, len(selected))
+        null = self._null(
+            lambda orders: leaders(orders).logs[:, 0], float(logs.min()), self.level, len(selected), LOOKS
+        )
+        return _ranked(logs, null)
+
+    def _tried(self, trial: Trial, logs: FloatArray, leaders: Callable[[IntArray], Leaders], step: int) -> FloatArray:
+        """p-values by correlations and, of the leading candidates, by their losses; the smaller one counts, twice."""
+        leading = np.sort(np.argsort(logs, kind="stable")[:N_TRIED])
+        own = trial.losses([(trial.candidates.take(leading), None)])[0]
+        null_logs, null_losses = np.zeros(0), np.zeros(0)
+        for number in TRIED_LOOKS:
+            orders = self._orders(step, len(null_logs), number)
+            drawn = leaders(orders)
+            redrawn = [(trial.owners_of(columns), order) for columns, order in zip(drawn.columns, orders, strict=True)]
+            null_logs = np.append(null_logs, drawn.logs[:, 0])
+            null_losses = np.append(null_losses, [losses.min() for losses in trial.losses(redrawn)])
+            p_values = _ranked(logs, null_logs)
+            p_values[leading] = np.minimum(p_values[leading], _gumbel_tail(null_losses, own))
+            p_values = np.minimum(1, 2 * p_values)
+            if not CLEAR_SHARE * self.level < p_values.min() <= UNCLEAR:
+                break
+        return p_values
 
     def pair(self, selected: IntArray, candidates: ColumnSets) -> Pair:
         """The pairs of candidates that look best together, and the p-value of the best one.
@@ -231,7 +264,7 @@ class SignificanceTest:
         residuals = _standard(residuals)
         layer = unit_layer(inputs, self.seed, N_UNITS, 1)
         units = screen_task(*layer, residuals, np.ones(len(rows)), UNIT_RIDGE * len(rows))
-        return Signals(rows, _basis(inputs.T), residuals, _standard(interactions), units, n_columns)
+        return Signals(rows, inputs, _basis(inputs.T), residuals, _standard(interactions), units, n_columns)
 
     def _orders(self, step: int, first: int, end: int) -> IntArray:
         """Permutations of the rows, each the same whenever it is drawn."""
@@ -316,21 +349,87 @@ def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tu
     return np.min(logs, axis=0), np.min(bounds, axis=0)
 
 
-def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: IntArray) -> FloatArray:
-    """Smallest of these logarithms in each of some permutations."""
+def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: IntArray) -> tuple[FloatArray, IntArray]:
+    """The smallest of these logarithms in each of some permutations, and the columns they are of."""
     values = scaled_columns(problem, columns, signals.rows, CLIP).astype(np.float32)
-    functions, minima = _freed(_functions(values), signals.basis), np.empty(len(orders))
+    functions = _freed(_functions(values), signals.basis)
     known = _known(values, signals.basis)
-    rest = values - known
+    rest, n_leading = values - known, min(N_TRIED, len(columns))
+    least, places = np.empty((len(orders), n_leading)), np.empty((len(orders), n_leading), np.intp)
     for number, order in enumerate(orders):
-        minima[number] = signals.unit_evidence(known + rest[:, order]).min()
+        logs = signals.unit_evidence(known + rest[:, order])
         for kind, compared, multiple in signals.kinds:
             # Rows of the candidates go to those of the signals, or the other way round.
-            rows = functions[kind].reshape(-1, len(order))
-            products = rows @ compared[np.argsort(order)]
-            largest = max(float(products.max()), -float(products.min()))
-            minima[number] = min(minima[number], multiple + float(log_ndtr(-largest)))
-    return minima
+            products = functions[kind].reshape(-1, len(order)) @ compared[np.argsort(order)]
+            sizes = np.maximum(products.max(axis=1), -products.min(axis=1)).reshape(-1, len(columns)).max(axis=0)
+            logs = np.minimum(logs, multiple + log_ndtr(-sizes.astype(np.float64)))
+        first = np.argsort(logs, kind="stable")[:n_leading]
+        least[number], places[number] = logs[first], columns[first]
+    return least, places
+
+
+class Leaders(NamedTuple):
+    """The columns that look best in each of some permutations, best first."""
+
+    logs: FloatArray
+    columns: IntArray
+
+    @classmethod
+    def of(cls, chunks: Sequence[tuple[FloatArray, IntArray]]) -> Leaders:
+        """The best of several chunks."""
+        logs, columns = (np.concatenate(each, axis=1) for each in zip(*chunks, strict=True))
+        order = np.argsort(logs, axis=1, kind="stable")[:, :N_TRIED]
+        return cls(np.take_along_axis(logs, order, axis=1), np.take_along_axis(columns, order, axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Trains candidates, as they are or redrawn, to compare their losses."""
+
+    problem: Problem
+    signals: Signals
+    candidates: ColumnSets
+    scorer: Scorer
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the scorer can do it."""
+        return self.scorer.with_columns(self.signals.inputs.T) is not None
+
+    def owners_of(self, columns: IntArray) -> ColumnSets:
+        """The candidates that some columns belong to."""
+        places = np.searchsorted(self._sorted_columns, columns)
+        return self.candidates.take(np.unique(self._owners[places]))
+
+    @cached_property
+    def _order(self) -> IntArray:
+        return np.argsort(self.candidates.columns, kind="stable")
+
+    @cached_property
+    def _sorted_columns(self) -> IntArray:
+        return self.candidates.columns[self._order]
+
+    @cached_property
+    def _owners(self) -> IntArray:
+        return np.repeat(np.arange(len(self.candidates)), self.candidates.sizes)[self._order]
+
+    def losses(self, drawn: Sequence[tuple[ColumnSets, IntArray | None]]) -> list[FloatArray]:
+        """Losses of candidates, each list of them with its rows in some order; None: as they are."""
+        inputs, basis = self.signals.inputs.T, self.signals.basis
+        values, bounds = [inputs], [np.zeros(1, np.intp)]
+        for sets, order in drawn:
+            columns = scaled_columns(self.problem, sets.columns, self.signals.rows, CLIP)
+            if order is not None:
+                known = _known(columns, basis)
+                columns = known + (columns - known)[:, order]
+            values.append(columns)
+            bounds.append(bounds[-1][-1] + sets.bounds[1:])
+        everything = np.concatenate(values)
+        scorer = self.scorer.with_columns(everything)
+        assert scorer is not None
+        sets = ColumnSets(np.arange(len(inputs), len(everything)), np.concatenate(bounds))
+        losses = scorer.add_losses(np.arange(len(inputs)), sets).comparable
+        return np.split(losses, np.cumsum([len(each) for each, _ in drawn])[:-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,6 +488,13 @@ def _ranked(logs: FloatArray, null: FloatArray) -> FloatArray:
     ranked = (1 + exceeding) / (1 + len(null))
     p_values: FloatArray = np.where(exceeding == 0, np.minimum(ranked, _tail(null, logs)), ranked)
     return p_values
+
+
+def _gumbel_tail(null: FloatArray, losses: FloatArray) -> FloatArray:
+    """How probable losses are that are as low, beside some that are the lowest of several each."""
+    sizes = (null.mean() - losses) / max(float(null.std(ddof=1)), 1e-300)
+    tails: FloatArray = -np.expm1(-np.exp(np.minimum(-pi / sqrt(6) * sizes - np.euler_gamma, 50)))
+    return tails
 
 
 def _tail(null: FloatArray, logs: FloatArray) -> FloatArray:

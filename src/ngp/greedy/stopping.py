@@ -11,9 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, log
 from numbers import Integral, Real
-from typing import Any, ClassVar
-
-from scipy.special import chdtrc
+from typing import Any
 
 from ngp._formatting import counted
 from ngp.greedy.path import Step, standard_error
@@ -32,8 +30,11 @@ __all__ = [
     "StopRule",
 ]
 
-# A step with a larger p-value isn't given the chance to pay together with those that follow.
-HOPELESS = 0.2
+# Steps that say how large the next p-value may be, and the largest power of a density that isn't uniform.
+N_REMEMBERED = 3
+MOST_UNIFORM = 0.9
+CERTAIN_SHARE = 0.01  # of the level: below that, a step pays whatever its loss is
+TINY = 1e-300
 NO_CANDIDATE_LEFT = "no candidate is left"
 LOSS_IS_ZERO = "the loss is zero and cannot improve"
 
@@ -68,9 +69,6 @@ class StopRule:
     level : float or None
         Largest p-value of a significant step: pairs are looked at if no candidate is significant. None, the default,
         computes no p-values: this is the paper's algorithm, and nothing else.
-    is_strict : bool
-        Whether steps that aren't significant are taken back, by default False. Significant candidates are then
-        preferred to others, and `floating` drops what isn't significant any more.
     max_features, max_columns : float
         How many features and columns may be selected, by default infinity. Pairs, exchanges and estimates keep to it.
     """
@@ -84,11 +82,6 @@ class StopRule:
     def level(self) -> float | None:
         """Largest p-value of a significant step."""
         return None
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether steps that aren't significant are taken back."""
-        return False
 
     @property
     def max_features(self) -> float:
@@ -167,6 +160,23 @@ class StopRule:
         """
         last = steps[-1]
         return self.level is not None and (last.action != "add" or last.p_value <= self.level)
+
+    def allowance(self, steps: Sequence[Step]) -> float | None:
+        """Say with which p-value the next step pays, if those that don't are taken back; None, if they aren't.
+
+        Candidates with such p-values are then preferred, and `floating` drops what isn't significant any more.
+
+        Parameters
+        ----------
+        steps : sequence of Step
+            All steps so far that weren't taken back; ``steps[0]`` is the start.
+
+        Returns
+        -------
+        float or None
+            By default None.
+        """
+        return None
 
     def room(self, last: Step) -> int | None:
         """Count the groups that may still be added after a step; None if there is no limit."""
@@ -367,17 +377,19 @@ class Plateau(StopRule):
 
 @dataclass(frozen=True)
 class Significance(StopRule):
-    """Stop when no candidate knows anything significant that the selection doesn't know.
+    r"""Stop when no candidate knows anything significant that the selection doesn't know.
 
-    Candidates with a p-value of at most `level` are preferred to all others, and a step that adds one pays (see
-    `ngp.greedy.significance`). If there is none, pairs of candidates are looked at. If there is no such pair either, a
-    step that isn't hopeless may still be made, and others after it: small effects may add up. Such steps pay if their
-    p-values together are at most `level`, by Fisher's method; otherwise they are taken back.
+    A step pays if its loss is the lowest so far, and its p-value (see `ngp.greedy.significance`) is at most `level` or
+    likelier beside those of the last steps than by chance. By chance, p-values are uniform. Those of steps that
+    paid have a density of about :math:`a p^{a-1}` with :math:`a = -1 / \overline{\log p}`, the maximum of the likelihood over
+    the last three of them. So a p-value of 0.1 pays after 0.01, 0.02 and 0.05, where effects fade slowly, but not
+    after three of :math:`10^{-9}`. Whatever the loss is, a p-value below a hundredth of `level` pays. Nothing is
+    selected unless the first step is significant.
 
     Parameters
     ----------
     level : float
-        Largest p-value of a step that pays.
+        Largest p-value that is significant by itself.
     patience : int
         Number of successive steps allowed to bring nothing.
 
@@ -392,33 +404,43 @@ class Significance(StopRule):
 
     level: float = 0.01
     patience: int = 3
-    is_strict: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _require_level(self.level)
         _require_count("patience", self.patience)
 
     def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
-        """Stop when the last steps are hopeless or too many, and take them back."""
+        """Stop after `patience` steps in a row that don't pay, or a first one, and take them back."""
         unpaid = self.n_unproven(steps)
-        together = _together([step.p_value for step in steps[len(steps) - unpaid :]])
-        if not unpaid or (unpaid < self.patience and together <= HOPELESS and not exhausted):
+        if not unpaid or (len(steps) - unpaid > 1 and unpaid < self.patience and not exhausted):
             return None
-        what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps together are"
-        return Stop(f"{what} not significant, p = {together:.2g}", len(steps) - 1 - unpaid)
+        p_value = min(step.p_value for step in steps[-unpaid:])
+        what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps are"
+        return Stop(f"{what} not significant, p = {p_value:.2g}", len(steps) - 1 - unpaid)
 
     def tests(self, steps: Sequence[Step]) -> bool:
         """In every step."""
         return True
 
+    def allowance(self, steps: Sequence[Step]) -> float:
+        """`level` at first, later the p-value that is as likely beside those that paid as by chance."""
+        return self._allowance(steps[: len(steps) - self.n_unproven(steps)])
+
     def n_unproven(self, steps: Sequence[Step]) -> int:
-        """Count the last steps that are additions which aren't significant, even together."""
-        doubtful: list[float] = []
-        for step in steps[1:]:
-            doubtful = [*doubtful, step.p_value] if step.action == "add" else []
-            if doubtful and (step.p_value <= self.level or _together(doubtful) <= self.level):
-                doubtful = []
-        return len(doubtful)
+        """Count the last steps that are additions which haven't paid."""
+        paid, lowest = 0, steps[0].loss
+        for k, step in enumerate(steps[1:], 1):
+            loss = min(step.loss, step.ahead) if step.n_ahead > 1 else step.loss
+            likely = loss < lowest and step.p_value <= self._allowance(steps[: paid + 1])
+            if likely or step.action != "add" or step.p_value <= CERTAIN_SHARE * self.level:
+                paid = k
+            lowest = min(lowest, loss)
+        return len(steps) - 1 - paid
+
+    def _allowance(self, paid: Sequence[Step]) -> float:
+        logs = [log(max(step.p_value, TINY)) for step in paid[1:] if step.action == "add"][-N_REMEMBERED:]
+        a = min(MOST_UNIFORM, len(logs) / max(-sum(logs), TINY))
+        return max(self.level, float(a ** (1 / (1 - a))) if logs else 0.0)
 
 
 @dataclass(frozen=True)
@@ -517,11 +539,6 @@ class FirstOf(StopRule):
         return max(rule.least_gain for rule in self.rules)
 
     @property
-    def is_strict(self) -> bool:
-        """Whether one of the rules is."""
-        return any(rule.is_strict for rule in self.rules)
-
-    @property
     def level(self) -> float | None:
         """The smallest of the rules'."""
         return min((rule.level for rule in self.rules if rule.level is not None), default=None)
@@ -549,6 +566,11 @@ class FirstOf(StopRule):
     def tests(self, steps: Sequence[Step]) -> bool:
         """Whether any of the rules asks for p-values."""
         return any(rule.tests(steps) for rule in self.rules)
+
+    def allowance(self, steps: Sequence[Step]) -> float | None:
+        """The smallest of the rules'."""
+        found = [rule.allowance(steps) for rule in self.rules]
+        return min((each for each in found if each is not None), default=None)
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that any of the rules doubts."""
@@ -585,11 +607,6 @@ class Cut(StopRule):
         return self.rules[0].least_gain
 
     @property
-    def is_strict(self) -> bool:
-        """Whether one of the rules is: all cuts are of one path."""
-        return FirstOf(self.rules).is_strict
-
-    @property
     def max_features(self) -> float:
         """The first rule's."""
         return self.rules[0].max_features
@@ -616,6 +633,10 @@ class Cut(StopRule):
     def check_budget(self, steps: Sequence[Step]) -> Stop | None:
         """Say whether the budget of any rule is used up."""
         return FirstOf(self.rules).check_budget(steps)
+
+    def allowance(self, steps: Sequence[Step]) -> float | None:
+        """The smallest of the rules': all cuts are of one path."""
+        return FirstOf(self.rules).allowance(steps)
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that the first rule doubts or doesn't keep."""
@@ -644,12 +665,6 @@ class Cut(StopRule):
             if stop := rule.check(steps[:number], exhausted and number == len(steps)):
                 return stop
         return None
-
-
-def _together(p_values: Sequence[float]) -> float:
-    """The p-value of several steps together, by Fisher's method."""
-    logs = [log(max(p_value, 1e-300)) for p_value in p_values]
-    return float(chdtrc(2 * len(logs), -2 * sum(logs))) if logs else 1.0
 
 
 def _require_level(level: Any) -> None:

@@ -172,6 +172,10 @@ class KernelScorer(BoundScorer):
         best = scorers[int(np.argmin(losses))]
         return self if best.ridge == self.ridge else best
 
+    def with_columns(self, columns: FloatArray) -> KernelScorer:
+        """The scorer of the same problem with other columns."""
+        return replace(self, problem=self.problem.with_columns(columns))
+
     @cached_property
     def parts(self) -> tuple[_Part, ...]:
         """The rounds without rows of weight zero."""

@@ -251,6 +251,10 @@ class SSFNScorer(BoundScorer):
         ridge = scorers[int(np.argmin(losses))].ridge
         return self if ridge == self.ridge else self._with(ridge=ridge)
 
+    def with_columns(self, columns: FloatArray) -> SSFNScorer:
+        """The scorer of the same problem with other columns."""
+        return replace(self, problem=self.problem.with_columns(columns))
+
     @property
     def _ridges(self) -> list[float]:
         """Ridges to choose from: of many columns and few rows no small ones, since these rows chose the columns."""
