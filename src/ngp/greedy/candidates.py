@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite, nan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,9 @@ __all__ = ["Candidates", "Found", "Search", "Tally", "by_group"]
 
 # A race keeps candidates within so many standard errors of the best, ...
 KEPT_ERRORS = 2.0
-# ... at most this share of all, divided by the layers they were trained with, but so many in any case.
+# ... at most this share of all, or so many if there are few, divided by the layers they were trained with.
 KEPT_SHARE = 1 / 8
-LEAST_KEPT = 15
+LEAST_KEPT = 16
 # Significant candidates come first, unless another one is better with this certainty.
 CLEARLY = 0.95
 # The stage of a race that tests significance: its two layers see more than one, and more see little more.
@@ -54,6 +54,7 @@ class Search:
     screening: Screening | None = None  # says which candidates are worth scoring; without it all are
     predictor: str = ""  # name of what predicts, for the record
     tally: Tally = field(default_factory=Tally)
+    tuned: dict[str, Any] = field(default_factory=dict)  # the scorer of the last selection, and what that is
     scorer: Scorer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,14 +62,20 @@ class Search:
 
     def on(self, problem: Problem) -> Search:
         """The same search on other data."""
-        return replace(self, problem=problem)
+        return replace(self, problem=problem, tuned={})
 
     def scorer_of(self, selected: IntArray, number: int, likely: ColumnSets | None = None) -> Scorer:
         """The scorer of a step, tuned to the selection as it stands, or with what is likely to be added."""
-        scorer = self.scorer.at(number)
-        if likely is None:
-            return scorer.tuned(selected, ColumnSets.of([selected[:0]])) if len(selected) else scorer
-        return scorer.tuned(selected, likely)
+        if likely is not None:
+            return self.scorer.at(number).tuned(selected, likely)
+        key = number, tuple(selected.tolist())
+        if self.tuned.get("key") != key:
+            scorer = self.scorer.at(number)
+            if len(selected):
+                scorer = scorer.tuned(selected, ColumnSets.of([selected[:0]]))
+            self.tuned.update(key=key, scorer=scorer)
+        tuned: Scorer = self.tuned["scorer"]
+        return tuned
 
     def trial_of(self, selected: IntArray, number: int) -> Scorer:
         """The scorer that tests significance: with few layers, and tuned to the selection as it stands."""
@@ -128,7 +135,7 @@ class Search:
                 racing = racing[eligible]
             values = worth(losses.comparable, before, costs[racing])
             if place + 1 < len(stages):
-                racing = racing[survivors(losses, values, max(LEAST_KEPT, int(KEPT_SHARE * n / stage.n_layers)))]
+                racing = racing[survivors(losses, values, most_kept(n, stage.n_layers))]
         best, second = two_best(values)
         final = Losses(latest.parts, latest.weights, latest.predictors)  # whose means are not those of the first stage
         winner, runner_up = int(racing[best]), None if second is None else int(racing[second])
@@ -237,6 +244,11 @@ class Found(NamedTuple):
             predictor=search.predictor,
             certainty=certainty(self.losses, best, self.second),
         )
+
+
+def most_kept(n_candidates: int, n_layers: int) -> int:
+    """How many candidates of all are trained again, at most, after a stage with so many layers."""
+    return max(2, int(max(LEAST_KEPT, KEPT_SHARE * n_candidates) / n_layers))
 
 
 def survivors(losses: Losses, values: FloatArray, most: int) -> IntArray:

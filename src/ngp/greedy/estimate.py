@@ -13,7 +13,7 @@ from joblib import effective_n_jobs
 
 from ngp._formatting import counted, duration
 from ngp._types import IntArray
-from ngp.greedy.candidates import KEPT_SHARE, LEAST_KEPT, Candidates, Search
+from ngp.greedy.candidates import Candidates, Search, most_kept
 from ngp.greedy.screening import n_scored
 from ngp.greedy.significance import LOOKS, SignificanceTest
 from ngp.greedy.stopping import StopRule
@@ -129,7 +129,7 @@ def _n_steps(rule: StopRule, candidates: Candidates, n_fixed: int, n_fixed_colum
 def _n_raced(search: Search, n: int) -> tuple[float, float]:
     """How many candidates of the first stage the later stages take as long as, at least and at most."""
     layers = [stage.n_layers for stage in search.scorer.stages]
-    kept = [min(n, max(LEAST_KEPT, int(KEPT_SHARE * n / each))) for each in layers[:-1]]
+    kept = [min(n, most_kept(n, each)) for each in layers[:-1]]
     return sum(2 * each for each in layers[1:]), sum(a * b for a, b in zip(kept, layers[1:], strict=True))
 
 

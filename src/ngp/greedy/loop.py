@@ -112,8 +112,12 @@ class Pursuit:
             return [self.best(steps)]
         problem, candidates = self.search.problem, Candidates.beside(self.search.problem, columns)
         allowance = self.rule.allowance(steps)
-        scorer = self.search.trial_of(columns, len(chosen(steps)))
-        found = self.test.p_values(columns, candidates.columns, exact=allowance is not None, scorer=scorer)
+        found = self.test.p_values(
+            columns,
+            candidates.columns,
+            exact=allowance is not None,
+            scorer=lambda: self.search.trial_of(columns, len(chosen(steps))),
+        )
         p_values, preferred = by_group(problem, candidates.names, found), None
         if not found.min() <= self.test.level and (pair := self.pair(steps, candidates)):
             return pair

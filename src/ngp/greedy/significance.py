@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc, log_ndtr, ndtri
@@ -54,8 +54,9 @@ LOOKS = (19, 49, 99, 199)
 EXCEEDED = 3
 CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutations
 # Candidates that are trained in doubt, permutations of them, and p-values that need the larger number.
-N_TRIED = 16
+N_TRIED = 8
 TRIED_LOOKS = (19, 39)
+LOSS_LOOKS = (9, *TRIED_LOOKS)
 UNCLEAR = 0.3
 N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
@@ -140,7 +141,12 @@ class SignificanceTest:
         return PAIR_SHARE * self.level
 
     def p_values(
-        self, selected: IntArray, candidates: ColumnSets, *, exact: bool = True, scorer: Scorer | None = None
+        self,
+        selected: IntArray,
+        candidates: ColumnSets,
+        *,
+        exact: bool = True,
+        scorer: Callable[[], Scorer] | None = None,
     ) -> FloatArray:
         """Probability of each candidate that the best of all looks as good by chance.
 
@@ -156,36 +162,41 @@ class SignificanceTest:
             certain: FloatArray = np.exp(np.minimum(logs, 0))
             return certain
 
-        def leaders(orders: IntArray) -> Leaders:
-            arguments = [(chunk, orders) for chunk in chunks]
-            return Leaders.of(run_tasks(_chunk_null, arguments, self.n_jobs, shared=shared))
+        drawn = Leaders(np.zeros((0, len(signals.rows)), np.intp), np.zeros((0, 1)), np.zeros((0, 1), np.intp))
 
+        def minima(orders: IntArray) -> FloatArray:
+            nonlocal drawn
+            found = Leaders.of(
+                orders, run_tasks(_chunk_null, [(chunk, orders) for chunk in chunks], self.n_jobs, shared=shared)
+            )
+            drawn = drawn.and_then(found)
+            return found.logs[:, 0]
+
+        trial = None
         if scorer is not None and len(selected) and len(signals.rows) == self.problem.n_samples:
-            trial = Trial(self.problem, signals, candidates, scorer)
-            if trial.is_possible:
-                return self._tried(trial, logs, leaders, len(selected))
-        null = self._null(
-            lambda orders: leaders(orders).logs[:, 0], float(logs.min()), self.level, len(selected), LOOKS
-        )
-        return _ranked(logs, null)
+            trial = Trial.of(self.problem, signals, candidates, scorer())
+        looks = LOOKS if trial is None else TRIED_LOOKS
+        p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), looks))
+        if trial is None or p_values.min() <= self.level:
+            return p_values
+        return self._tried(trial, logs, p_values, drawn)
 
-    def _tried(self, trial: Trial, logs: FloatArray, leaders: Callable[[IntArray], Leaders], step: int) -> FloatArray:
-        """p-values by correlations and, of the leading candidates, by their losses; the smaller one counts, twice."""
+    def _tried(self, trial: Trial, logs: FloatArray, p_values: FloatArray, drawn: Leaders) -> FloatArray:
+        """p-values of the leading candidates by their losses, too: the smaller one counts, but twice."""
         leading = np.sort(np.argsort(logs, kind="stable")[:N_TRIED])
-        own = trial.losses([(trial.candidates.take(leading), None)])[0]
-        null_logs, null_losses = np.zeros(0), np.zeros(0)
-        for number in TRIED_LOOKS:
-            orders = self._orders(step, len(null_logs), number)
-            drawn = leaders(orders)
-            redrawn = [(trial.owners_of(columns), order) for columns, order in zip(drawn.columns, orders, strict=True)]
-            null_logs = np.append(null_logs, drawn.logs[:, 0])
-            null_losses = np.append(null_losses, [losses.min() for losses in trial.losses(redrawn)])
-            p_values = _ranked(logs, null_logs)
-            p_values[leading] = np.minimum(p_values[leading], _gumbel_tail(null_losses, own))
-            p_values = np.minimum(1, 2 * p_values)
-            if not CLEAR_SHARE * self.level < p_values.min() <= UNCLEAR:
+        own, null = trial.losses([(trial.candidates.take(leading), None)])[0], np.zeros(0)
+        found = p_values.copy()
+        for number in LOSS_LOOKS:
+            some = slice(len(null), number)
+            redrawn = [
+                (trial.owners_of(each), order)
+                for each, order in zip(drawn.columns[some], drawn.orders[some], strict=True)
+            ]
+            null = np.append(null, [losses.min() for losses in trial.losses(redrawn)])
+            found[leading] = np.minimum(p_values[leading], _gumbel_tail(null, own))
+            if number >= len(drawn.orders) or not CLEAR_SHARE * self.level < 2 * found.min() <= UNCLEAR:
                 break
-        return p_values
+        return np.minimum(1, 2 * found)
 
     def pair(self, selected: IntArray, candidates: ColumnSets) -> Pair:
         """The pairs of candidates that look best together, and the p-value of the best one.
@@ -369,17 +380,25 @@ def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: I
 
 
 class Leaders(NamedTuple):
-    """The columns that look best in each of some permutations, best first."""
+    """Permutations, and the columns that look best in each of them, best first."""
 
+    orders: IntArray
     logs: FloatArray
     columns: IntArray
 
     @classmethod
-    def of(cls, chunks: Sequence[tuple[FloatArray, IntArray]]) -> Leaders:
+    def of(cls, orders: IntArray, chunks: Sequence[tuple[FloatArray, IntArray]]) -> Leaders:
         """The best of several chunks."""
         logs, columns = (np.concatenate(each, axis=1) for each in zip(*chunks, strict=True))
-        order = np.argsort(logs, axis=1, kind="stable")[:, :N_TRIED]
-        return cls(np.take_along_axis(logs, order, axis=1), np.take_along_axis(columns, order, axis=1))
+        best = np.argsort(logs, axis=1, kind="stable")[:, :N_TRIED]
+        return cls(orders, np.take_along_axis(logs, best, axis=1), np.take_along_axis(columns, best, axis=1))
+
+    def and_then(self, others: Leaders) -> Leaders:
+        """These permutations, and others after them."""
+        if not len(self.orders):
+            return others
+        joined: list[Any] = [np.concatenate(each) for each in zip(self, others, strict=True)]
+        return Leaders(*joined)
 
 
 @dataclass(frozen=True, eq=False)
@@ -391,10 +410,10 @@ class Trial:
     candidates: ColumnSets
     scorer: Scorer
 
-    @property
-    def is_possible(self) -> bool:
-        """Whether the scorer can do it."""
-        return self.scorer.with_columns(self.signals.inputs.T) is not None
+    @classmethod
+    def of(cls, problem: Problem, signals: Signals, candidates: ColumnSets, scorer: Scorer) -> Trial | None:
+        """None if the scorer can't do it."""
+        return cls(problem, signals, candidates, scorer) if scorer.with_columns(signals.inputs.T) else None
 
     def owners_of(self, columns: IntArray) -> ColumnSets:
         """The candidates that some columns belong to."""

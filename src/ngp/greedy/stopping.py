@@ -381,8 +381,8 @@ class Significance(StopRule):
 
     A step pays if its loss is the lowest so far, and its p-value (see `ngp.greedy.significance`) is at most `level` or
     likelier beside those of the last steps than by chance. By chance, p-values are uniform. Those of steps that
-    paid have a density of about :math:`a p^{a-1}` with :math:`a = -1 / \overline{\log p}`, the maximum of the likelihood over
-    the last three of them. So a p-value of 0.1 pays after 0.01, 0.02 and 0.05, where effects fade slowly, but not
+    paid have a density of about :math:`a p^{a-1}`; :math:`a = -1 / \overline{\log p}`, over the last three of them,
+    maximises the likelihood. So a p-value of 0.1 pays after 0.01, 0.02 and 0.05, where effects fade slowly, but not
     after three of :math:`10^{-9}`. Whatever the loss is, a p-value below a hundredth of `level` pays. Nothing is
     selected unless the first step is significant.
 
@@ -428,8 +428,8 @@ class Significance(StopRule):
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that are additions which haven't paid."""
-        paid, lowest = 0, steps[0].loss
-        for k, step in enumerate(steps[1:], 1):
+        paid, lowest = 0, inf
+        for k, step in enumerate(steps):
             loss = min(step.loss, step.ahead) if step.n_ahead > 1 else step.loss
             likely = loss < lowest and step.p_value <= self._allowance(steps[: paid + 1])
             if likely or step.action != "add" or step.p_value <= CERTAIN_SHARE * self.level:

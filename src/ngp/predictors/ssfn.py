@@ -465,12 +465,16 @@ class SSFNScorer(BoundScorer):
 
     def _refit_size(self, selected: IntArray) -> tuple[int, int, float]:
         """Width, number and ridge of the final predictor's layers."""
-        ridges, widths, found = self._refit_ridges, self._refit_widths, []
+        ridges, widths = self._refit_ridges, self._refit_widths
         if len(ridges) == len(widths) == 1:
             return *widths[0], ridges[0]
+        found: list[tuple[Any, ...]] = []  # the best of each width: wider layers are tried as long as they are better
         for width, n_draws in widths:
             losses = self._refit_losses(selected, width, n_draws, ridges)
-            found += [(*loss, width, n_draws, ridge) for loss, ridge in zip(losses.T, ridges, strict=True)]
+            found.append(min((*loss, width, n_draws, ridge) for loss, ridge in zip(losses.T, ridges, strict=True)))
+            if found[-1] > found[0]:
+                break
+            found = found[-1:]
         return min(found)[2:]
 
     @property
