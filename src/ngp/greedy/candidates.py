@@ -3,8 +3,8 @@
 Candidates race. All are trained with the predictor's quickest stage (an SSFN with a single random layer); those that
 may still be the best go on to the next stage, which has twice the layers, until the last. Differences between
 candidates are paired: all share their random layers, their ridge and their folds. A candidate drops out if its loss
-exceeds the lowest one by more than two standard errors of the paired difference over the parts of the validation, as
-one winner in forty would if layers mattered as much as rows do, or if too many are ahead of it.
+exceeds the lowest one by more than three standard errors of the paired difference over the parts of the validation, as
+one winner in 700 would if layers mattered as much as rows do, or if too many are ahead of it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ from ngp.predictors.base import ColumnSets, Losses, Scorer
 __all__ = ["Candidates", "Found", "Search", "Tally", "by_group"]
 
 # A race keeps candidates within so many standard errors of the best, ...
-KEPT_ERRORS = 2.0
-# ... at most this share of all, or so many if there are few, divided by the layers they were trained with.
+KEPT_ERRORS = 3.0
+# ... at most this share of all, or so many if there are few, and fewer the more layers they were trained with.
 KEPT_SHARE = 1 / 8
-LEAST_KEPT = 16
-# Significant candidates come first, unless another one is better with this certainty.
-CLEARLY = 0.95
+LEAST_KEPT = 24
 # The stage of a race that tests significance: its two layers see more than one, and more see little more.
 TRIAL_STAGE = 1
 # Candidates that choose the ridge of the first step.
@@ -130,7 +128,7 @@ class Search:
             latest.parts[racing], layers[racing], first = losses.parts, stage.n_layers, None
             if latest.predictors is not None and losses.predictors is not None:
                 latest.predictors[racing] = losses.predictors
-            if place == 0 and eligible is not None and not _is_far_behind(losses, eligible):
+            if place == 0 and eligible is not None:
                 losses = Losses(losses.parts[eligible], losses.weights)
                 racing = racing[eligible]
             values = worth(losses.comparable, before, costs[racing])
@@ -248,7 +246,7 @@ class Found(NamedTuple):
 
 def most_kept(n_candidates: int, n_layers: int) -> int:
     """How many candidates of all are trained again, at most, after a stage with so many layers."""
-    return max(2, int(max(LEAST_KEPT, KEPT_SHARE * n_candidates) / n_layers))
+    return max(2, int(max(LEAST_KEPT, KEPT_SHARE * n_candidates) / n_layers**0.75))
 
 
 def survivors(losses: Losses, values: FloatArray, most: int) -> IntArray:
@@ -263,12 +261,6 @@ def survivors(losses: Losses, values: FloatArray, most: int) -> IntArray:
         near[:2] = True
         kept = kept[near]
     return np.sort(kept)
-
-
-def _is_far_behind(losses: Losses, eligible: BoolArray) -> bool:
-    """Whether another candidate is clearly better than the best of those that are eligible."""
-    values = losses.comparable
-    return certainty(losses, int(np.argmin(values)), int(np.argmin(np.where(eligible, values, inf)))) > CLEARLY
 
 
 def worth(losses: FloatArray, before: float, costs: FloatArray) -> FloatArray:

@@ -56,7 +56,7 @@ CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutation
 # Candidates that are trained in doubt, permutations of them, and p-values that need the larger number.
 N_TRIED = 8
 TRIED_LOOKS = (19, 39)
-LOSS_LOOKS = (9, *TRIED_LOOKS)
+LOSS_LOOKS = (9, 19)
 UNCLEAR = 0.3
 N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
