@@ -31,6 +31,7 @@ from benchmarks import (
     peer_tables,
     peer_work,
     peers,
+    racing,
     rankings,
     recovery,
     scaling,
@@ -241,6 +242,16 @@ def test_steadiness_counts_sets_and_their_sizes(tmp_path: Path) -> None:
     results = results_of(steadiness, tmp_path, "--tables", "diabetes", "--seeds", "2", "--jobs", "1")
     seed, rows, columns = (results["tables"]["diabetes"][change]["runs"] for change in steadiness.CHANGES)
     assert seed[0]["columns"] == rows[0]["columns"] == columns[0]["columns"]  # the same fit
+
+
+def test_racing_compares_picks_with_those_of_all_layers(tmp_path: Path) -> None:
+    results = results_of(racing, tmp_path, "--designs", "linear", "--runs", "2", "--jobs", "1")
+    found = results["designs"]["linear"]
+    steps = [step for run in found["runs"] for step in run["steps"]]
+    assert found["n_steps"] == len(steps) >= 8
+    assert found["n_same"] == sum(step["same"] for step in steps)
+    assert all(step["excess"] == 0 for step in steps if step["same"])
+    assert results["all"]["n_steps"] == found["n_steps"]
 
 
 def test_nonlinear_counts_relevant_columns(tmp_path: Path) -> None:

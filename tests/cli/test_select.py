@@ -46,7 +46,7 @@ def test_finds_what_matters_and_says_so(houses: pd.DataFrame, call: Call) -> Non
     assert "  gain " in steps[1]
     selected, why, taken_back = result.stdout.splitlines()
     assert selected == "Selected 2 of 5 features, most important first: town, size."
-    assert why.startswith("Why it stopped: the last step is not significant, p = 0.")
+    assert why.startswith("Why it stopped: the last 3 steps are not significant, p = 0.")
     assert taken_back.startswith("Tried and taken back: ")
 
 

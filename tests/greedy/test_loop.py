@@ -276,7 +276,7 @@ def test_however_a_pursuit_is_cut_short_unproven_steps_are_taken_back(how: str) 
         return float("nan") if how == "divergence" and len(columns) > 2 else weights_loss([0, 1e-3, 1e-3, 4])(columns)
 
     start, first, second = run(make_fake(4, loss), MaxFeatures(2)).steps
-    made = [start, replace(first, p_value=0.001), replace(second, p_value=0.1)]
+    made = [start, replace(first, p_value=0.001), replace(second, p_value=0.9)]
     rule = FirstOf([Significance(0.01), MaxFits(1)]) if how == "budget" else Significance(0.01)
     observer = Observes(stop_after(2)) if how == "callback" else None
     path = run(make_fake(4, loss), rule, made=made, observer=observer)

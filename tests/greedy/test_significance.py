@@ -22,7 +22,7 @@ from ngp.data.problem import Problem, make_problem
 from ngp.greedy import significance, unexplained
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import FirstOf, MaxFeatures, Significance
-from ngp.predictors import SSFN, ColumnSets
+from ngp.predictors import SSFN, ColumnSets, Estimator, Kernel
 
 QUICK: dict[str, Any] = {"predictor": SSFN(n_units=20, n_draws=1), "random_state": 0}
 NOTHING = np.zeros(0, np.intp)
@@ -150,6 +150,70 @@ def test_what_the_selection_says_by_lines_and_squares_is_no_news() -> None:
     assert found[-1] < 1e-6
 
 
+# ---------------------------------------------------------------- trials
+
+
+def tried(problem: Problem, selected: list[int], predictor: Any = None, seed: int = 0) -> Any:
+    """p-values of all other columns, with training in doubt."""
+    scorer = (predictor or SSFN(n_units=20, n_draws=2)).bind(problem, random_state=0, n_jobs=1, device="cpu")
+    candidates = ColumnSets.singles(np.setdiff1d(np.arange(problem.n_columns), selected))
+    test = SignificanceTest(problem, 0.01, seed)
+    return test.p_values(np.array(selected, np.intp), candidates, scorer=lambda: scorer)
+
+
+@pytest.mark.parametrize("predictor", [SSFN(n_units=20, n_draws=2, dtype="float64"), Kernel()], ids=["SSFN", "Kernel"])
+def test_columns_as_they_are_have_the_losses_of_the_problem(predictor: Any) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(3, 2, size=(80, 6))
+    problem = problem_of(X, X[:, 0] * X[:, 3] + rng.normal(size=80))
+    selected, candidates = np.array([3]), ColumnSets.of([[0], [1, 2], [5]])
+    scorer = predictor.bind(problem, random_state=0, n_jobs=1, device="cpu")
+    signals = SignificanceTest(problem, 0.01)._signals(selected, 5)
+    trial = significance.Trial.of(problem, signals, candidates, scorer)
+    assert trial is not None
+    expected = scorer.add_losses(selected, candidates).means
+    same_rows = np.arange(80)
+    for found in trial.losses([(candidates, None), (candidates, same_rows)]):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    shuffled = trial.losses([(candidates, rng.permutation(80))])[0]
+    assert shuffled[0] > 1.2 * expected[0]  # what it knew is gone
+    assert trial.owners_of(np.array([5, 2])).columns.tolist() == [1, 2, 5]
+
+
+def test_training_shows_what_correlations_leave_open() -> None:
+    """A column that matters only where two others are large: its correlations are lost among those of noise."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 30))
+    y = X[:, 0] + X[:, 1] + np.maximum(X[:, 0] + X[:, 1] + X[:, 2] - 2, 0) * 1.2 + 0.3 * rng.normal(size=300)
+    problem = problem_of(X, y)
+    with_training = tried(problem, [0, 1], SSFN(n_draws=2, ridge=1.0))
+    assert int(np.argmin(with_training)) == 0  # column 2
+    assert with_training[0] <= min(0.01, p_values_of(problem, [0, 1])[0])
+
+
+def test_beside_a_selection_trials_keep_the_level() -> None:
+    found = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 9))
+        found.append(tried(problem_of(X, X[:, 0] + 0.5 * rng.normal(size=60)), [0], seed=seed).min())
+    for level in (0.01, 0.05, 0.2):
+        assert np.mean(np.array(found) <= level) <= level + 3 * np.sqrt(level * (1 - level) / 100)
+
+
+def test_no_trials_where_rows_only_judge_or_a_predictor_is_slow() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2, 60, 5))
+    y = y[:, 0] + X[:, 0]
+    scorer = Estimator(Ridge()).bind(problem_of(X, y), random_state=0, n_jobs=1, device="cpu")
+    assert scorer.with_columns(X.T) is None
+    for problem, predictor in ((problem_of(X, y, cv=0.3), None), (problem_of(X, y), Estimator(Ridge()))):
+        np.testing.assert_array_equal(tried(problem, [0], predictor), p_values_of(problem, [0]))
+
+
+# ---------------------------------------------------------------- pairs
+
+
 def test_a_pair_is_found_that_no_single_column_shows() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(300, 60))
@@ -225,7 +289,7 @@ def test_features_that_matter_are_selected_and_nothing_else() -> None:
     X, y = planted()
     selector = NeuralGreedyPursuit(stop=Significance(), **QUICK).fit(X, y)
     assert sorted(selector.order_) == [3, 8]
-    assert [each <= 0.01 for each in p_values(selector)] == [True, True, False]
+    assert [each <= 0.01 for each in p_values(selector)] == [True, True, False, False, False]
     assert "not significant, p = " in selector.stop_reason_
     assert sorted(NeuralGreedyPursuit(**QUICK).fit(X, y).order_) == [3, 8]
     assert np.isnan(p_values(NeuralGreedyPursuit(tol=0.1, **QUICK).fit(X, y))).all()

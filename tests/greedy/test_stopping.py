@@ -16,12 +16,11 @@ import pytest
 from greedy_cases import decoy_loss, fake_step, fake_steps, make_fake, random_loss, run, seen, weights_loss
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy.stats import combine_pvalues
+from scipy.stats import beta
 
 from ngp import NeuralGreedyPursuit
 from ngp.greedy.path import Step
 from ngp.greedy.stopping import (
-    HOPELESS,
     Cut,
     FirstOf,
     MaxColumns,
@@ -33,7 +32,6 @@ from ngp.greedy.stopping import (
     Significance,
     Stop,
     StopRule,
-    _together,
 )
 from ngp.predictors import SSFN
 
@@ -149,43 +147,57 @@ def test_plateau_properties(losses: list[float], spread: float, errors: float, p
     assert all(losses[k] > losses[best] + slack for k in range(stop.keep))
 
 
-def steps_with(p_values: Sequence[float]) -> list[Step]:
-    start, *added = fake_steps([9.0] * (len(p_values) + 1))
+def steps_with(p_values: Sequence[float], losses: Sequence[float] | None = None) -> list[Step]:
+    falling = [9.0 - each for each in range(len(p_values) + 1)]
+    start, *added = fake_steps(falling if losses is None else [9.0, *losses])
     return [start, *(replace(step, p_value=each) for step, each in zip(added, p_values, strict=True))]
 
 
-def together(p_values: Sequence[float]) -> float:
-    """Of several steps, by Fisher's method."""
-    return float(combine_pvalues(p_values, method="fisher").pvalue) if p_values else 1.0
+def n_paid(p_values: Sequence[float], losses: Sequence[float], level: float) -> int:
+    """How many steps Significance keeps: the density of p-values is that of a beta distribution."""
+    paid = 0
+    for k, p_value in enumerate(p_values):
+        pays = p_value <= level
+        if paid:
+            remembered = np.maximum(p_values[:paid], 1e-300)[-3:]
+            pays |= beta.pdf(max(p_value, 1e-300), min(0.9, -1 / np.log(remembered).mean()), 1) >= 1
+        if (pays and losses[k] < min([9.0, *losses[:k]])) or p_value <= level / 100:
+            paid = k + 1
+    return paid
 
 
-@given(
-    values=st.lists(st.sampled_from([0.0, 0.01, 0.011, 0.04, 0.2, 0.21, 1.0]), max_size=8),
-    patience=st.integers(1, 4),
-    exhausted=st.booleans(),
-)
-@example(values=[0.04, 0.04], patience=3, exhausted=True)  # which are significant together
-def test_significance_waits_for_what_is_in_doubt(values: list[float], patience: int, exhausted: bool) -> None:
-    doubtful: list[float] = []
-    for each in values:
-        doubtful.append(each)
-        if each <= 0.01 or together(doubtful) <= 0.01:
-            doubtful = []
-    unproven, p_value = len(doubtful), together(doubtful)
-    rule, steps = Significance(patience=patience), steps_with(values)
-    stop = rule.check(steps, exhausted=exhausted)
-    assert rule.n_unproven(steps) == unproven
-    if unproven == 0 or (unproven < patience and p_value <= HOPELESS and not exhausted):
+STEPS = st.tuples(st.sampled_from([0.0, 1e-9, 1e-4, 0.003, 0.01, 0.02, 0.08, 0.2, 0.9]), st.floats(1, 10))
+
+
+@given(steps=st.lists(STEPS, max_size=8), patience=st.integers(1, 4), exhausted=st.booleans())
+@example(steps=[(0.003, 8.0), (0.01, 7.0), (0.08, 6.0)], patience=3, exhausted=False)  # effects that fade slowly
+@example(steps=[(1e-9, 8.0), (1e-9, 7.0), (0.08, 6.0)], patience=1, exhausted=False)  # one that is far behind
+@example(steps=[(1e-9, 8.0), (0.003, 8.5), (0.0, 9.5)], patience=3, exhausted=False)  # certain, at any loss
+def test_significance_keeps_what_is_likelier_beside_the_last_steps_than_by_chance(
+    steps: list[tuple[float, float]], patience: int, exhausted: bool
+) -> None:
+    p_values, losses = [each[0] for each in steps], [each[1] for each in steps]
+    kept = n_paid(p_values, losses, 0.01)
+    unpaid, rule, made = len(steps) - kept, Significance(patience=patience), steps_with(p_values, losses)
+    assert rule.n_unproven(made) == unpaid
+    stop = rule.check(made, exhausted=exhausted)
+    if unpaid == 0 or (kept and unpaid < patience and not exhausted):
         assert stop is None
     else:
-        what = "the last step is" if unproven == 1 else f"the last {unproven} steps together are"
-        assert stop == Stop(f"{what} not significant, p = {p_value:.2g}", len(values) - unproven)
+        what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps are"
+        assert stop == Stop(f"{what} not significant, p = {min(p_values[kept:]):.2g}", kept)
+    # Whatever has a smaller p-value than what pays would pay as well.
+    allowed = rule.allowance(made)
+    assert n_paid([*p_values, 0.999 * allowed], [*losses, 0.5], 0.01) == len(steps) + 1
+    assert n_paid([*p_values, 1.001 * allowed], [*losses, 0.5], 0.01) == kept
 
 
-@given(st.lists(st.floats(1e-12, 1), min_size=1, max_size=6))
-def test_several_steps_are_judged_together_by_fishers_method(p_values: list[float]) -> None:
-    assert _together(p_values) == pytest.approx(together(p_values), rel=1e-9)
-    assert _together([*p_values, 0.0]) == pytest.approx(0, abs=1e-250)
+def test_the_first_of_a_pair_pays_by_the_loss_of_both() -> None:
+    start, first, second = steps_with([0.005, 0.005], [9.5, 7.0])
+    rule = Significance()
+    assert rule.check([start, first]) is not None
+    assert rule.check([start, replace(first, ahead=7.0, n_ahead=2)]) is None
+    assert rule.n_unproven([start, replace(first, ahead=7.0, n_ahead=2), replace(second, loss=6.9)]) == 0
 
 
 def test_budgets() -> None:
@@ -224,7 +236,7 @@ def test_limits_may_have_a_level_up_to_which_candidates_are_preferred() -> None:
     for limit in (MaxFeatures, MaxColumns):
         assert limit(3).level is None
         assert limit(3, level=0.05).level == 0.05
-        assert not limit(3, level=0.05).is_strict  # so many are selected, significant or not
+        assert limit(3, level=0.05).allowance(steps_with([0.9])) is None  # so many are selected, significant or not
     steps = steps_with([0.001, 0.9, 0.5])
     assert ask(MaxFeatures(3, level=0.01), steps) == ask(MaxFeatures(3), steps)
     assert FirstOf([MaxFeatures(3, level=0.05), MaxColumns(4, level=0.02), Plateau()]).level == 0.02
@@ -248,16 +260,16 @@ def test_what_a_cut_does_not_keep_is_unproven_while_it_goes_on() -> None:
     steps = fake_steps([10, 5, 4, 4.5, 4.4, 4.3])
     rule = Cut([RelativeImprovement(0.1), MaxFeatures(9)])
     assert [rule.n_unproven(steps[:n]) for n in range(1, 7)] == [0, 0, 0, 1, 2, 3]
-    doubtful = steps_with([0.001, 0.5, 0.9, 0.001])  # the last one comes too late
+    doubtful = steps_with([0.001, 0.5, 0.9, 0.9, 0.001])  # the last one comes too late
     rule = Cut([Significance(), MaxFeatures(9)])
-    assert [rule.n_unproven(doubtful[:n]) for n in range(1, 6)] == [0, 0, 1, 2, 3]
+    assert [rule.n_unproven(doubtful[:n]) for n in range(1, 7)] == [0, 0, 1, 2, 3, 4]
     assert Significance().n_unproven(doubtful) == 0
 
 
 def test_a_cut_asks_for_what_its_first_rule_asks_for() -> None:
     rule = Cut([Significance(0.05), MaxFeatures(3, level=0.02)])
-    assert (rule.level, rule.is_strict) == (0.02, True)
-    assert Cut([MaxFeatures(3), Significance()]).is_strict  # all cuts are of one path
+    assert (rule.level, rule.allowance(steps_with([]))) == (0.02, 0.05)
+    assert Cut([MaxFeatures(3), Significance()]).allowance(steps_with([])) == 0.01  # all cuts are of one path
     first = FirstOf([RelativeImprovement(0.1), MaxFeatures(4), MaxColumns(7)])
     rule = Cut([first, Plateau()])
     assert (rule.least_gain, rule.max_features, rule.max_columns, rule.level) == (0.1, 4, 7, None)
@@ -351,7 +363,6 @@ class Own(StopRule):
 
     least_gain = property(lambda self: self.like.least_gain)
     level = property(lambda self: self.like.level)
-    is_strict = property(lambda self: self.like.is_strict)
     max_features = property(lambda self: self.like.max_features)
     max_columns = property(lambda self: self.like.max_columns)
 
@@ -363,6 +374,9 @@ class Own(StopRule):
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
         return self.like.n_unproven(steps)
+
+    def allowance(self, steps: Sequence[Step]) -> float | None:
+        return self.like.allowance(steps)
 
 
 BUILT_IN: dict[str, StopRule] = {
