@@ -236,7 +236,7 @@ def test_limits_may_have_a_level_up_to_which_candidates_are_preferred() -> None:
     for limit in (MaxFeatures, MaxColumns):
         assert limit(3).level is None
         assert limit(3, level=0.05).level == 0.05
-        assert limit(3, level=0.05).allowance(steps_with([0.9])) is None  # so many are selected, significant or not
+        assert not limit(3, level=0.05).is_strict  # so many are selected, significant or not
     steps = steps_with([0.001, 0.9, 0.5])
     assert ask(MaxFeatures(3, level=0.01), steps) == ask(MaxFeatures(3), steps)
     assert FirstOf([MaxFeatures(3, level=0.05), MaxColumns(4, level=0.02), Plateau()]).level == 0.02
@@ -268,8 +268,8 @@ def test_what_a_cut_does_not_keep_is_unproven_while_it_goes_on() -> None:
 
 def test_a_cut_asks_for_what_its_first_rule_asks_for() -> None:
     rule = Cut([Significance(0.05), MaxFeatures(3, level=0.02)])
-    assert (rule.level, rule.allowance(steps_with([]))) == (0.02, 0.05)
-    assert Cut([MaxFeatures(3), Significance()]).allowance(steps_with([])) == 0.01  # all cuts are of one path
+    assert (rule.level, rule.is_strict) == (0.02, True)
+    assert Cut([MaxFeatures(3), Significance()]).is_strict  # all cuts are of one path
     first = FirstOf([RelativeImprovement(0.1), MaxFeatures(4), MaxColumns(7)])
     rule = Cut([first, Plateau()])
     assert (rule.least_gain, rule.max_features, rule.max_columns, rule.level) == (0.1, 4, 7, None)
@@ -363,6 +363,7 @@ class Own(StopRule):
 
     least_gain = property(lambda self: self.like.least_gain)
     level = property(lambda self: self.like.level)
+    is_strict = property(lambda self: self.like.is_strict)
     max_features = property(lambda self: self.like.max_features)
     max_columns = property(lambda self: self.like.max_columns)
 
@@ -375,8 +376,8 @@ class Own(StopRule):
     def n_unproven(self, steps: Sequence[Step]) -> int:
         return self.like.n_unproven(steps)
 
-    def allowance(self, steps: Sequence[Step]) -> float | None:
-        return self.like.allowance(steps)
+    def tests(self, steps: Sequence[Step]) -> bool:
+        return self.like.tests(steps)
 
 
 BUILT_IN: dict[str, StopRule] = {

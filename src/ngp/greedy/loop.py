@@ -22,7 +22,7 @@ from ngp.greedy.candidates import Candidates, Search, by_group
 from ngp.greedy.floating import Floating
 from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_step, taken_back
 from ngp.greedy.significance import SignificanceTest
-from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Stop, StopRule
+from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Significance, Stop, StopRule
 from ngp.predictors.base import ColumnSets
 
 __all__ = ["Observer", "pursue"]
@@ -71,7 +71,7 @@ class Pursuit:
     ) -> None:
         self.search, self.rule, self.observer, self.steps = search, rule, observer, list(made)
         self.test = test
-        self.floating = Floating(search, rule, test if rule.allowance(()) is not None else None) if floating else None
+        self.floating = Floating(search, rule, test if rule.is_strict else None) if floating else None
         self._settle()
 
     def run(self) -> Path:
@@ -104,26 +104,23 @@ class Pursuit:
     def add(self) -> list[Step]:
         """The step that adds the best candidate: argmin over g of L(S ∪ {g}), every predictor retrained.
 
-        If steps must be significant, such candidates come first. If there is none, a significant pair is added in two.
+        If p-values are asked for, significant candidates come first. If there is none, a significant pair is added in
+        two steps.
         """
         steps = self.standing
         columns = columns_of(chosen(steps))
         if self.test is None or not self.rule.tests(steps):
             return [self.best(steps)]
         problem, candidates = self.search.problem, Candidates.beside(self.search.problem, columns)
-        allowance = self.rule.allowance(steps)
         found = self.test.p_values(
-            columns,
-            candidates.columns,
-            exact=allowance is not None,
-            scorer=lambda: self.search.trial_of(columns, len(chosen(steps))),
+            columns, candidates.columns, scorer=lambda: self.search.trial_of(columns, len(chosen(steps)))
         )
-        p_values, preferred = by_group(problem, candidates.names, found), None
-        if not found.min() <= self.test.level and (pair := self.pair(steps, candidates)):
-            return pair
-        if allowance is not None:
-            preferred = p_values <= (self.test.level if found.min() <= self.test.level else allowance)
-        step = self.best(steps, preferred)
+        p_values, level = by_group(problem, candidates.names, found), self.test.level
+        if not found.min() <= level:
+            if pair := self.pair(steps, candidates, float(found.min())):
+                return pair
+            level = Significance(level).allowance(steps)
+        step = self.best(steps, p_values <= level)
         return [replace(step, p_value=float(p_values[step.group]))]
 
     def best(self, steps: Sequence[Step], preferred: BoolArray | None = None, likely: ColumnSets | None = None) -> Step:
@@ -135,10 +132,11 @@ class Pursuit:
             raise EarlyEnd(DIVERGED, partial=False)
         return found.step(self.search, steps[-1])
 
-    def pair(self, steps: Sequence[Step], candidates: Candidates) -> list[Step]:
+    def pair(self, steps: Sequence[Step], candidates: Candidates, single: float) -> list[Step]:
         """The steps that add the best of the leading pairs, if they are significant together.
 
-        They are looked at once: a step that isn't significant was made after a look in vain.
+        If steps needn't be significant, a pair with a lower p-value than all single candidates will do. Pairs are
+        looked at once: a step that isn't significant was made after a look in vain.
         """
         assert self.test is not None
         room = self.rule.room(steps[-1])
@@ -148,7 +146,7 @@ class Pursuit:
         selected = chosen(steps)
         columns = columns_of(selected)
         found = self.test.pair(columns, candidates.columns)
-        if not found.p_value <= self.test.pair_level:
+        if not found.p_value <= self.test.pair_level and (self.rule.is_strict or not found.p_value < single):
             return []
         sets = ColumnSets.of([np.unique(candidates.columns.take(pair).columns) for pair in found.leading])
         losses = self.search.scorer_of(columns, len(selected), sets.take(np.arange(1))).add_losses(columns, sets)

@@ -145,20 +145,18 @@ class SignificanceTest:
         selected: IntArray,
         candidates: ColumnSets,
         *,
-        exact: bool = True,
         scorer: Callable[[], Scorer] | None = None,
     ) -> FloatArray:
         """Probability of each candidate that the best of all looks as good by chance.
 
-        Unless it is to be exact, correlations are taken for normal, and no rows are permuted. With a scorer, the
-        leading candidates are trained if correlations leave it open whether they are significant.
+        With a scorer, the leading candidates are trained if correlations leave it open whether they are significant.
         """
         signals = self._signals(selected, len(candidates.columns))
         chunks = self._chunks(candidates.columns, len(signals.rows))
         shared, starts = (self.problem, signals), candidates.bounds[:-1]
         found = run_tasks(_chunk_evidence, [(chunk,) for chunk in chunks], self.n_jobs, shared=shared)
         logs, bounds = (np.minimum.reduceat(np.concatenate(each), starts) for each in zip(*found, strict=True))
-        if not exact or bounds.min() <= log(CLEAR_SHARE * self.level):  # clear, whatever the distributions are
+        if bounds.min() <= log(CLEAR_SHARE * self.level):  # clear, whatever the distributions are
             certain: FloatArray = np.exp(np.minimum(logs, 0))
             return certain
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, log
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 from ngp._formatting import counted
 from ngp.greedy.path import Step, standard_error
@@ -67,8 +67,11 @@ class StopRule:
     least_gain : float
         Relative gain that a feature must bring to pay, by default 0: any gain. `floating` drops what gains less.
     level : float or None
-        Largest p-value of a significant step: pairs are looked at if no candidate is significant. None, the default,
-        computes no p-values: this is the paper's algorithm, and nothing else.
+        Largest p-value of a significant step: such candidates are preferred, and pairs are looked at if there is none.
+        None, the default, computes no p-values: this is the paper's algorithm, and nothing else.
+    is_strict : bool
+        Whether steps that aren't significant are taken back, by default False. `floating` then drops what isn't
+        significant any more.
     max_features, max_columns : float
         How many features and columns may be selected, by default infinity. Pairs, exchanges and estimates keep to it.
     """
@@ -82,6 +85,11 @@ class StopRule:
     def level(self) -> float | None:
         """Largest p-value of a significant step."""
         return None
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether steps that aren't significant are taken back."""
+        return False
 
     @property
     def max_features(self) -> float:
@@ -146,7 +154,7 @@ class StopRule:
     def tests(self, steps: Sequence[Step]) -> bool:
         """Say whether the p-values of the next step are asked for.
 
-        By default they are if there is a level, as long as steps are significant.
+        By default they are if there is a level, until `Significance` would stop.
 
         Parameters
         ----------
@@ -158,25 +166,7 @@ class StopRule:
         bool
             Whether candidates are tested.
         """
-        last = steps[-1]
-        return self.level is not None and (last.action != "add" or last.p_value <= self.level)
-
-    def allowance(self, steps: Sequence[Step]) -> float | None:
-        """Say with which p-value the next step pays, if those that don't are taken back; None, if they aren't.
-
-        Candidates with such p-values are then preferred, and `floating` drops what isn't significant any more.
-
-        Parameters
-        ----------
-        steps : sequence of Step
-            All steps so far that weren't taken back; ``steps[0]`` is the start.
-
-        Returns
-        -------
-        float or None
-            By default None.
-        """
-        return None
+        return self.level is not None and first_stop(Significance(self.level), steps) is None
 
     def room(self, last: Step) -> int | None:
         """Count the groups that may still be added after a step; None if there is no limit."""
@@ -404,6 +394,7 @@ class Significance(StopRule):
 
     level: float = 0.01
     patience: int = 3
+    is_strict: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _require_level(self.level)
@@ -423,7 +414,18 @@ class Significance(StopRule):
         return True
 
     def allowance(self, steps: Sequence[Step]) -> float:
-        """`level` at first, later the p-value that is as likely beside those that paid as by chance."""
+        """Say up to which p-value the next step may pay.
+
+        Parameters
+        ----------
+        steps : sequence of Step
+            All steps so far that weren't taken back; ``steps[0]`` is the start.
+
+        Returns
+        -------
+        float
+            `level` at first, later the p-value that is as likely beside those that paid as by chance.
+        """
         return self._allowance(steps[: len(steps) - self.n_unproven(steps)])
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
@@ -567,11 +569,6 @@ class FirstOf(StopRule):
         """Whether any of the rules asks for p-values."""
         return any(rule.tests(steps) for rule in self.rules)
 
-    def allowance(self, steps: Sequence[Step]) -> float | None:
-        """The smallest of the rules'."""
-        found = [rule.allowance(steps) for rule in self.rules]
-        return min((each for each in found if each is not None), default=None)
-
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that any of the rules doubts."""
         return max(rule.n_unproven(steps) for rule in self.rules)
@@ -607,6 +604,11 @@ class Cut(StopRule):
         return self.rules[0].least_gain
 
     @property
+    def is_strict(self) -> bool:
+        """Whether one of the rules is: all cuts are of one path."""
+        return FirstOf(self.rules).is_strict
+
+    @property
     def max_features(self) -> float:
         """The first rule's."""
         return self.rules[0].max_features
@@ -623,48 +625,29 @@ class Cut(StopRule):
 
     def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Stop when all rules have stopped, and keep what the first one says."""
-        answers = [self.first_stop(rule, steps, exhausted) for rule in self.rules]
+        answers = [first_stop(rule, steps, exhausted) for rule in self.rules]
         return answers[0] if None not in answers else None
 
     def tests(self, steps: Sequence[Step]) -> bool:
         """Whether a rule that hasn't stopped asks for p-values."""
-        return any(rule.tests(steps) and self.first_stop(rule, steps) is None for rule in self.rules)
+        return any(rule.tests(steps) and first_stop(rule, steps) is None for rule in self.rules)
 
     def check_budget(self, steps: Sequence[Step]) -> Stop | None:
         """Say whether the budget of any rule is used up."""
         return FirstOf(self.rules).check_budget(steps)
 
-    def allowance(self, steps: Sequence[Step]) -> float | None:
-        """The smallest of the rules': all cuts are of one path."""
-        return FirstOf(self.rules).allowance(steps)
-
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that the first rule doubts or doesn't keep."""
-        stop = self.first_stop(self.rules[0], steps)
+        stop = first_stop(self.rules[0], steps)
         return self.rules[0].n_unproven(steps) if stop is None else len(steps) - 1 - stop.keep
 
-    @staticmethod
-    def first_stop(rule: StopRule, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
-        """Find out what a rule said when it stopped for the first time.
 
-        Parameters
-        ----------
-        rule : StopRule
-            The rule.
-        steps : sequence of Step
-            All steps so far that weren't taken back.
-        exhausted : bool
-            True when no candidate is left.
-
-        Returns
-        -------
-        Stop or None
-            None if it hasn't stopped yet.
-        """
-        for number in range(1, len(steps) + 1):
-            if stop := rule.check(steps[:number], exhausted and number == len(steps)):
-                return stop
-        return None
+def first_stop(rule: StopRule, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
+    """What a rule said when it stopped for the first time, if it did."""
+    for number in range(1, len(steps) + 1):
+        if stop := rule.check(steps[:number], exhausted and number == len(steps)):
+            return stop
+    return None
 
 
 def _require_level(level: Any) -> None:
