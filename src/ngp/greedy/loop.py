@@ -120,7 +120,9 @@ class Pursuit:
             if pair := self.pair(steps, candidates, float(found.min())):
                 return pair
             level = Significance(level).allowance(steps)
-        step = self.best(steps, p_values <= level)
+        # Where costs differ and steps needn't be significant, what a candidate gains for its cost alone counts.
+        priced = bool((np.diff(candidates.costs(problem)) != 0).any())
+        step = self.best(steps, None if priced and not self.rule.is_strict else p_values <= level)
         return [replace(step, p_value=float(p_values[step.group]))]
 
     def best(self, steps: Sequence[Step], preferred: BoolArray | None = None, likely: ColumnSets | None = None) -> Step:

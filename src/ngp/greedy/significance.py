@@ -4,7 +4,7 @@ What the selection leaves unexplained is compared with a few functions of each c
 its absolute value, waves. What the selected columns and their squares say about these functions is taken away first. If
 a candidate knows nothing more, the rest of it goes with any row as well as with its own. So the rows of all candidates
 are permuted together, again and again, and a candidate's p-value is the probability that the best of all candidates
-looks as good as it does after a permutation. Nothing is retrained for that.
+looks as good as it does after a permutation.
 
 What is compared are correlations: of a function with the residuals, and with their products with functions of the
 selected columns, which an interaction would change. Besides, the residuals are regressed on a few random units of a
@@ -12,6 +12,10 @@ candidate and the selection. Each result is turned into the logarithm of its tai
 a sum of normal squares), times the number of comparisons of its kind. The kinds share the error: half of it is for
 columns as they are, since most effects are linear, by and large. Residuals are replaced by their normal
 scores, so that no row outweighs the others.
+
+If correlations leave it open whether a candidate is significant, the leading ones are trained, as they are and with
+their rows permuted: the lowest loss of several has about a Gumbel distribution, which gives a second p-value. The
+smaller of the two counts, but twice. Training shows what correlations miss, and they what is lost in its noise.
 
 This takes rows for exchangeable, and dependence between columns for linear or quadratic. Without a selection, it is an
 exact permutation test, whatever the distributions are.
