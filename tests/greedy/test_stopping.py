@@ -32,6 +32,7 @@ from ngp.greedy.stopping import (
     Significance,
     Stop,
     StopRule,
+    first_stop,
 )
 from ngp.predictors import SSFN
 
@@ -286,12 +287,12 @@ def test_a_path_can_be_cut_at_either_answer() -> None:
     quick: dict[str, Any] = {"predictor": SSFN(n_units=10, n_draws=1), "random_state": 0}
     found = {stop: NeuralGreedyPursuit(stop=stop, **quick).fit(X, y) for stop in ("auto", "plateau", None)}
     paths = {stop: selector.path_ for stop, selector in found.items()}
-    significant = [path[: Cut.first_stop(Significance(), path).keep + 1] for path in paths.values()]
+    significant = [path[: first_stop(Significance(), path).keep + 1] for path in paths.values()]
     assert len(significant[0]) > 2
     assert len({str([step.group for step in path]) for path in significant}) == 1
     assert seen(paths[None]) == seen(paths["auto"])
     for stop, rule in [("auto", Significance()), ("plateau", Plateau())]:
-        expected = Cut.first_stop(rule, paths[stop], exhausted=len(paths[stop]) == 9)
+        expected = first_stop(rule, paths[stop], exhausted=len(paths[stop]) == 9)
         assert expected is not None
         assert [step.kept for step in paths[stop]].count(True) == expected.keep + 1
         assert found[stop].stop_reason_ == expected.reason

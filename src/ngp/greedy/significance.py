@@ -36,7 +36,7 @@ from scipy.stats import rankdata
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.unexplained import CLIP, residuals_of, rows_read, selected_inputs, unit_layer
-from ngp.kernels.parallel import run_tasks
+from ngp.kernels.parallel import here, run_tasks
 from ngp.kernels.screening import ScreenTask, gains, screen_task
 from ngp.predictors.base import ColumnSets, Scorer, scaled_columns
 
@@ -449,7 +449,8 @@ class Trial:
         scorer = self.scorer.with_columns(everything)
         assert scorer is not None
         sets = ColumnSets(np.arange(len(inputs), len(everything)), np.concatenate(bounds))
-        losses = scorer.add_losses(np.arange(len(inputs)), sets).comparable
+        with here():
+            losses = scorer.add_losses(np.arange(len(inputs)), sets).comparable
         return np.split(losses, np.cumsum([len(each) for each, _ in drawn])[:-1])
 
 

@@ -541,6 +541,11 @@ class FirstOf(StopRule):
         return max(rule.least_gain for rule in self.rules)
 
     @property
+    def is_strict(self) -> bool:
+        """Whether one of the rules is."""
+        return any(rule.is_strict for rule in self.rules)
+
+    @property
     def level(self) -> float | None:
         """The smallest of the rules'."""
         return min((rule.level for rule in self.rules if rule.level is not None), default=None)

@@ -779,6 +779,11 @@ class SSFNClusterScorer(SSFNGpuScorer):
     def _warm(self) -> None:
         """Leave it to the workers."""
 
+    def with_columns(self, columns: FloatArray) -> SSFNScorer:
+        """The scorer of the same problem with other columns: on this machine, which may have no GPU."""
+        problem = self.problem.with_columns(columns)
+        return SSFNScorer(self.config, problem, self.seed, self.n_jobs, self.n_layers, self.ridge)
+
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
         n_chunks = 4 * int(effective_n_jobs(self.n_jobs))  # no worker waits long for the last one
