@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from benchmarks import peer_tables, study_tables
+from benchmarks import nonlinear, peer_tables, study_tables
 from benchmarks.designs import DESIGNS
 from docs import build_peers
 from docs.developer import build_scaling
@@ -69,6 +69,18 @@ def test_searching() -> None:
             cells.append(f"{counts['found']}, alone in {counts['found_alone']}{decoy}")
         cells += [f"{found['times_the_n_fits']:.1f}", f"{found['times_the_seconds']:.1f}"]
         assert f"| {' | '.join(cells)} |" in page("docs/selection.md")
+
+
+def test_nonlinear() -> None:
+    results = json.loads((RESULTS / "nonlinear.json").read_text(encoding="utf-8"))
+    shares = {(row["n"], row["generator"]): row["best_p"] for row in results["means"]}
+    for n, published in results["published"].items():
+        best = [max(column) for column in zip(*published.values(), strict=True)]
+        pairs = zip(nonlinear.GENERATORS, best, strict=True)
+        cells = [f"{100 * shares[int(n), name]:.1f} ({100 * other:.1f})" for name, other in pairs]
+        assert f"| {n} | {' | '.join(cells)} |" in page("docs/selection.md")
+    largest = [cell for cell in results["cells"] if (cell["generator"], cell["n"], cell["m"]) == ("xor", 1000, 2048)]
+    assert [cell["best_p"] for cell in largest] == [1.0]
 
 
 def test_study_and_fifty_features() -> None:
