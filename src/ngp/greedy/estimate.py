@@ -17,7 +17,7 @@ from ngp.greedy.candidates import Candidates, Search, most_kept
 from ngp.greedy.screening import n_scored
 from ngp.greedy.significance import LOOKS, SignificanceTest
 from ngp.greedy.stopping import StopRule
-from ngp.predictors.base import ColumnSets
+from ngp.predictors.base import ColumnSets, Scorer
 
 __all__ = ["Estimate", "estimate_pursuit"]
 
@@ -160,7 +160,14 @@ class _Moment:
     def test_seconds(self, level: float) -> float:
         """Time of the test of all candidates, with as many permutations as they take."""
         test = SignificanceTest(self.search.problem, level, n_jobs=getattr(self.search.scorer, "n_jobs", 1))
-        return sum(_seconds(lambda number: test.p_values(self.selected, self._sample(number)), len(self.candidates)))
+
+        def trial() -> Scorer:
+            return self.search.trial_of(self.selected, max(1, self.number))
+
+        def task(number: int) -> None:
+            test.p_values(self.selected, self._sample(number), scorer=trial)
+
+        return sum(_seconds(task, len(self.candidates)))
 
     def screening_seconds(self) -> tuple[float, float]:
         """The same of the cheap pass."""

@@ -61,7 +61,8 @@ class Step:
         Duration of the step.
     n_fits : int
         Number of selections that were scored: the candidates, without those that screening left out, once for each
-        stage of the race; and what was tried to find pairs, to drop or to swap.
+        stage of the race; and what was tried to find pairs, to drop or to swap. What tunes the ridge or tests
+        significance isn't counted.
     n_selected, n_columns : int
         Features (groups, fixed columns) and columns selected after the step.
     fold_losses, fold_weights : float arrays

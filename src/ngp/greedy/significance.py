@@ -59,8 +59,7 @@ EXCEEDED = 3
 CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutations
 # Candidates that are trained in doubt, permutations of them, and p-values that need the larger number.
 N_TRIED = 8
-TRIED_LOOKS = (19, 39)
-LOSS_LOOKS = (9, 19)
+TRIED_LOOKS = (9, 19, 39)
 UNCLEAR = 0.3
 N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
@@ -177,10 +176,11 @@ class SignificanceTest:
         trial = None
         if scorer is not None and len(selected) and len(signals.rows) == self.problem.n_samples:
             trial = Trial.of(self.problem, signals, candidates, scorer())
-        looks = LOOKS if trial is None else TRIED_LOOKS
-        p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), looks))
+        p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), LOOKS))
         if trial is None or p_values.min() <= self.level:
             return p_values
+        if (n_drawn := len(drawn.orders)) < TRIED_LOOKS[-1]:
+            minima(self._orders(len(selected), n_drawn, TRIED_LOOKS[-1]))
         return self._tried(trial, logs, p_values, drawn)
 
     def _tried(self, trial: Trial, logs: FloatArray, p_values: FloatArray, drawn: Leaders) -> FloatArray:
@@ -188,7 +188,7 @@ class SignificanceTest:
         leading = np.sort(np.argsort(logs, kind="stable")[:N_TRIED])
         own, null = trial.losses([(trial.candidates.take(leading), None)])[0], np.zeros(0)
         found = p_values.copy()
-        for number in LOSS_LOOKS:
+        for number in TRIED_LOOKS:
             some = slice(len(null), number)
             redrawn = [
                 (trial.owners_of(each), order)
@@ -196,7 +196,7 @@ class SignificanceTest:
             ]
             null = np.append(null, [losses.min() for losses in trial.losses(redrawn)])
             found[leading] = np.minimum(p_values[leading], _gumbel_tail(null, own))
-            if number >= len(drawn.orders) or not CLEAR_SHARE * self.level < 2 * found.min() <= UNCLEAR:
+            if not CLEAR_SHARE * self.level < 2 * found.min() <= UNCLEAR:
                 break
         return np.minimum(1, 2 * found)
 
