@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -98,6 +99,14 @@ def test_study_and_fifty_features() -> None:
         compared = [study_tables.comparison(found, measure) for found in known]
         counts.append(f"on {sum(each['not_worse'] for each in compared)} of {len(compared)}")
     assert "By the score the default is not worse {} designs, by F1 {}.".format(*counts) in text
+    false = np.mean([found["variants"]["auto"]["fpsr"]["mean"] for found in designs.values()])
+    scores = [
+        [round(found["variants"][way]["score"]["mean"], 3) for way in ("auto", "plateau")] for found in designs.values()
+    ]
+    better, worse = sum(auto < plateau for auto, plateau in scores), sum(auto > plateau for auto, plateau in scores)
+    text = page("docs/how-it-works.md")
+    assert f"{100 * false:.1f} % of the selected columns are false" in text
+    assert f"predicts better on {better} of them and worse on {worse}" in text
 
 
 def test_other_methods() -> None:

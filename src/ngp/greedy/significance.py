@@ -179,17 +179,23 @@ class SignificanceTest:
         p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), LOOKS))
         if trial is None or p_values.min() <= self.level:
             return p_values
-        if (n_drawn := len(drawn.orders)) < TRIED_LOOKS[-1]:
-            minima(self._orders(len(selected), n_drawn, TRIED_LOOKS[-1]))
-        return self._tried(trial, logs, p_values, drawn)
 
-    def _tried(self, trial: Trial, logs: FloatArray, p_values: FloatArray, drawn: Leaders) -> FloatArray:
+        def first(number: int) -> Leaders:
+            if (n_drawn := len(drawn.orders)) < number:
+                minima(self._orders(len(selected), n_drawn, number))
+            return drawn
+
+        return self._tried(trial, logs, p_values, first)
+
+    def _tried(
+        self, trial: Trial, logs: FloatArray, p_values: FloatArray, first: Callable[[int], Leaders]
+    ) -> FloatArray:
         """p-values of the leading candidates by their losses, too: the smaller one counts, but twice."""
         leading = np.sort(np.argsort(logs, kind="stable")[:N_TRIED])
         own, null = trial.losses([(trial.candidates.take(leading), None)])[0], np.zeros(0)
         found = p_values.copy()
         for number in TRIED_LOOKS:
-            some = slice(len(null), number)
+            some, drawn = slice(len(null), number), first(number)
             redrawn = [
                 (trial.owners_of(each), order)
                 for each, order in zip(drawn.columns[some], drawn.orders[some], strict=True)
