@@ -61,6 +61,7 @@ CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutation
 N_TRIED = 8
 TRIED_LOOKS = (9, 19, 39)
 UNCLEAR = 0.3
+SURE_SHARE = 0.1  # of the level: with a lower p-value by correlations alone, nothing is trained
 N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
 CHANCE = 2.0  # times the share of a column's variance that functions of the selection explain by chance
@@ -177,7 +178,7 @@ class SignificanceTest:
         if scorer is not None and len(selected) and len(signals.rows) == self.problem.n_samples:
             trial = Trial.of(self.problem, signals, candidates, scorer())
         p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), LOOKS))
-        if trial is None or p_values.min() <= self.level:
+        if trial is None or p_values.min() <= SURE_SHARE * self.level:
             return p_values
 
         def first(number: int) -> Leaders:
