@@ -414,18 +414,7 @@ class Significance(StopRule):
         return True
 
     def allowance(self, steps: Sequence[Step]) -> float:
-        """Say up to which p-value the next step may pay.
-
-        Parameters
-        ----------
-        steps : sequence of Step
-            All steps so far that weren't taken back; ``steps[0]`` is the start.
-
-        Returns
-        -------
-        float
-            `level` at first, later the p-value that is as likely beside those that paid as by chance.
-        """
+        """Up to which p-value the next step may pay: at first `level`, later as likely beside the last as by chance."""
         return self._allowance(steps[: len(steps) - self.n_unproven(steps)])
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
