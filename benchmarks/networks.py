@@ -22,6 +22,7 @@ from ngp.data.groups import image_windows, make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.datasets import make_artificial
 from ngp.kernels.devices import resolve_device
+from ngp.kernels.kernel_ridge import kernel_matrix
 from ngp.predictors import CNN, MLP, Kernel
 from ngp.predictors.base import ColumnSets
 from ngp.predictors.networks import convolutional
@@ -113,14 +114,17 @@ def cnn_loop(problem: Problem, n: int, epochs: int, device: str, fused: bool) ->
 
 
 def kernel_loop(problem: Problem, n: int) -> None:
-    """The same regressions, but for the intercept, by scikit-learn: fitted on a fold's training rows."""
+    """The same regressions, but for the intercept, by scikit-learn: fitted on a fold's training rows.
+
+    The kernel is given, since scikit-learn would call a function of its user for one pair of rows after the other.
+    """
     selected, _ = candidates_of(problem, SELECTED["kernel"])
     train, test = problem.rounds[0].training(0), problem.rounds[0].validation(0)
     for candidate in range(n):
         columns = np.append(selected, len(selected) + candidate % (problem.n_columns - len(selected)))
-        model = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.5 / len(columns))
-        model.fit(problem.X[np.ix_(train, columns)], problem.targets[train])
-        model.predict(problem.X[np.ix_(test, columns)])
+        inputs = problem.X[:, columns].T
+        kernels = [kernel_matrix(1 / len(columns), inputs[:, rows], inputs[:, train]) for rows in (train, test)]
+        KernelRidge(alpha=0.1, kernel="precomputed").fit(kernels[0], problem.targets[train]).predict(kernels[1])
 
 
 def compare(

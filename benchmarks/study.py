@@ -30,7 +30,6 @@ from ngp.greedy.path import Step
 from ngp.greedy.stopping import RelativeImprovement
 from ngp.paper.curves import size_by_rule
 from ngp.paper.metrics import false_negative_rate, false_positive_rate
-from ngp.predictors import SSFN
 
 THRESHOLDS = (0.01, 0.03, 0.06, 0.09, 0.15, 0.3)
 MOST_FEATURES = 15  # of the thresholds' pursuit
@@ -73,10 +72,9 @@ def run(name: str, baselines: Sequence[str], seed: int) -> Found:
 
 
 def pursue(data: Data, task: str, seed: int, most: int | None = None, **parameters: Any) -> NeuralGreedyPursuit:
-    """A fit on the training rows; what is selected doesn't depend on the final predictor, so that it is a small one."""
+    """A fit on the training rows."""
     number = None if most is None else min(most, data.X.shape[1])
     selector = NeuralGreedyPursuit(
-        SSFN(refit_units=100),
         n_features_to_select=number,
         task=task,
         device="cpu",

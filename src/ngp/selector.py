@@ -51,7 +51,7 @@ from ngp.greedy.stopping import (
 )
 from ngp.kernels.parallel import keep_workers
 from ngp.predictors.base import Constant, Predictor, Scorer
-from ngp.predictors.committee import PREDICTORS, bind_predictor, resolve_predictor
+from ngp.predictors.committee import PREDICTORS, bind_predictor, settled
 
 __all__ = ["NeuralGreedyPursuit"]
 
@@ -80,10 +80,11 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
 
     Parameters
     ----------
-    predictor : {"ssfn", "mlp", "cnn", "kernel"}, predictor, estimator, list or callable, default="ssfn"
+    predictor : {"auto", "ssfn", "mlp", "cnn", "kernel"}, predictor, estimator, list or callable, default="auto"
         What is retrained: a name, a configured object of `ngp.predictors`, any scikit-learn estimator (only its
         clones are fitted), a list of those (the best one wins a step), or a callable that is given the number of a
-        step, from 1, and returns its predictor.
+        step, from 1, and returns its predictor. ``"auto"`` is an SSFN, or a kernel on a small table: up to 1000 rows,
+        the cube of their number times that of the candidates up to 6 · 10⁹.
     n_features_to_select : int, float or None, default=None
         Number of features (of groups, where `groups` are given; `fixed` columns count), or a share of the columns.
         Alone, exactly so many are selected. None leaves it to `tol` or `stop`.
@@ -100,9 +101,10 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         the groups (see `ngp.data.groups.make_groups`): with them, the largest improvement per cost wins a step.
     fixed : sequence of columns or None, default=None
         Columns, as indices or names, that are in from the start.
-    cv : int, float, "loo", splitter, splits or (X, y), default=5
+    cv : "auto", int, float, "loo", splitter, splits or (X, y), default="auto"
         How candidates are judged: a number of random folds, a hold-out share, leave-one-out, any scikit-learn
-        splitter, pairs of row numbers, or an explicit validation set.
+        splitter, pairs of row numbers, or an explicit validation set. ``"auto"`` is leave-one-out for a kernel on a
+        small table, and otherwise five folds.
     loss : {"auto", "squared_error", "cross_entropy", "hinge"}, default="auto"
         The validation loss; ``"auto"`` is the squared error (of coded targets for classes), or the cross-entropy
         where there are classes and the predictor is an MLP or a CNN, or the hinge loss for a scikit-learn classifier
@@ -128,7 +130,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     verbose : int, default=0
         Whether to print a line for each step. Python's logger ``ngp`` gets the same lines at the level INFO.
     random_state : int, RandomState or None, default=None
-        Seed of folds and random layers.
+        Seed of folds and random layers. With a kernel and leave-one-out, nothing depends on it.
 
     Attributes
     ----------
@@ -177,7 +179,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "predictor": [
-            StrOptions(set(PREDICTORS)),
+            StrOptions({"auto", *PREDICTORS}),
             HasMethods("bind"),
             HasMethods(["fit", "predict"]),
             list,
@@ -207,14 +209,14 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
 
     def __init__(
         self,
-        predictor: Any = "ssfn",
+        predictor: Any = "auto",
         *,
         n_features_to_select: int | float | None = None,
         tol: float | None = None,
         stop: Literal["auto", "plateau"] | StopRule | None = None,
         groups: Any = None,
         fixed: Sequence[int] | Sequence[str] | None = None,
-        cv: Any = 5,
+        cv: Any = "auto",
         loss: str = "auto",
         task: str = "auto",
         floating: bool = False,
@@ -554,7 +556,7 @@ def _prepare(
     seed: int | None = None,
 ) -> _Task:
     """Check what `fit` is given, and make a task of it."""
-    predictor = resolve_predictor(selector.predictor)
+    predictor, _ = settled(selector.predictor, selector.cv, n_rows=1, n_candidates=1)
     if predictor.scoring is not None and selector.loss != "auto":
         raise ValueError(
             f"loss={selector.loss!r} and scoring={predictor.scoring!r} exclude each other: give only one of them."
@@ -574,12 +576,15 @@ def _prepare(
     if blocks is not None:
         groups = groups.expand(blocks)
         fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
+    given_cv = 5 if cv_groups is not None and isinstance(selector.cv, str) and selector.cv == "auto" else selector.cv
+    n_rows, n_candidates = data.shape[0], groups.n_groups
+    predictor, cv = settled(selector.predictor, given_cv, n_rows=n_rows, n_candidates=n_candidates)
     problem = make_problem(
         data,
         targets,
         groups=groups,
         task=selector.task,
-        cv=checked_cv(selector),
+        cv=checked_cv(selector, cv),
         loss=selector.loss,
         classification_loss=predictor.classification_loss,
         sample_weight=weights,

@@ -22,7 +22,7 @@ from ngp.data.problem import Problem, make_problem
 from ngp.greedy import significance, unexplained
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import FirstOf, MaxFeatures, Significance
-from ngp.predictors import SSFN, ColumnSets, Estimator, Kernel
+from ngp.predictors import SSFN, ColumnSets
 
 QUICK: dict[str, Any] = {"predictor": SSFN(n_units=20, n_draws=1), "random_state": 0}
 NOTHING = np.zeros(0, np.intp)
@@ -59,15 +59,15 @@ def test_residuals_are_those_of_regressions_without_the_row(n_rows: int, weighte
         residuals = targets - centred @ coef
         found.append(residuals / np.maximum(left, unexplained.LEAST_FREEDOM)[:, None])
         sizes.append((weights[:, None] * (residuals / left[:, None]) ** 2).sum())  # not bounded
-    np.testing.assert_allclose(
-        unexplained.leave_one_out(design, targets, weights), found[int(np.argmin(sizes))], rtol=1e-6, atol=1e-8
-    )
+    residuals, ridge = unexplained.leave_one_out(design, targets, weights)
+    np.testing.assert_allclose(residuals, found[int(np.argmin(sizes))], rtol=1e-6, atol=1e-8)
+    assert ridge == unexplained.RIDGES[int(np.argmin(sizes))]
 
 
 def test_residuals_of_one_column_are_those_of_an_exact_leave_one_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unexplained, "RIDGES", (1e-9,))
     x, y = np.random.default_rng(0).normal(size=(2, 25, 1))
-    found = unexplained.leave_one_out(x, y - y.mean(), np.ones(25))
+    found, _ = unexplained.leave_one_out(x, y - y.mean(), np.ones(25))
     for row in range(25):
         others = np.arange(25) != row
         left_out = LinearRegression().fit(x[others], y[others]).predict(x[[row]])
@@ -79,11 +79,9 @@ def test_residuals_of_one_column_are_those_of_an_exact_leave_one_out(monkeypatch
 
 def plain_evidence(problem: Problem, selected: Any, column: int, n_candidates: int) -> float:
     """Logarithm of a candidate's p-value, if normal: one comparison after the other, by ordinary least squares."""
-    rows = np.arange(problem.n_samples)
-    X = np.clip(
-        (problem.columns(rows[: problem.n_columns]).T - problem.column_scales[0]) / problem.column_scales[1], -4, 4
-    )
     signals = SignificanceTest(problem, 0.01, 0)._signals(np.asarray(selected, np.intp), n_candidates)
+    columns = problem.columns(np.arange(problem.n_columns)).T[signals.left.rows]
+    X = np.clip((columns - problem.column_scales[0]) / problem.column_scales[1], -4, 4)
     known = np.column_stack([np.ones(len(X)), X[:, selected], np.clip(X[:, selected], -3, 3) ** 2])
 
     def freed(values: Any) -> Any:
@@ -154,28 +152,27 @@ def test_what_the_selection_says_by_lines_and_squares_is_no_news() -> None:
 # ---------------------------------------------------------------- trials
 
 
-def tried(problem: Problem, selected: list[int], predictor: Any = None, seed: int = 0) -> Any:
-    """p-values of all other columns, with training in doubt."""
-    scorer = (predictor or SSFN(n_units=20, n_draws=2)).bind(problem, random_state=0, n_jobs=1, device="cpu")
-    candidates = ColumnSets.singles(np.setdiff1d(np.arange(problem.n_columns), selected))
-    test = SignificanceTest(problem, 0.01, seed)
-    return test.p_values(np.array(selected, np.intp), candidates, scorer=lambda: scorer)
-
-
-@pytest.mark.parametrize("predictor", [SSFN(n_units=20, n_draws=2, dtype="float64"), Kernel()], ids=["SSFN", "Kernel"])
-def test_columns_as_they_are_have_the_losses_of_the_problem(predictor: Any) -> None:
+@pytest.mark.parametrize("weighted", [False, True], ids=["equal weights", "weights"])
+def test_errors_with_a_candidate_are_those_of_a_network_with_it(weighted: bool) -> None:
+    """Against a regression on all of its units, and as they are without permutations."""
     rng = np.random.default_rng(0)
     X = rng.normal(3, 2, size=(80, 6))
-    problem = problem_of(X, X[:, 0] * X[:, 3] + rng.normal(size=80))
+    weights = rng.uniform(0.5, 1.5, size=80) if weighted else None
+    problem = problem_of(X, X[:, 0] * X[:, 3] + rng.normal(size=80), sample_weight=weights)
     selected, candidates = np.array([3]), ColumnSets.of([[0], [1, 2], [5]])
-    scorer = predictor.bind(problem, random_state=0, n_jobs=1, device="cpu")
     signals = SignificanceTest(problem, 0.01)._signals(selected, 5)
-    trial = significance.Trial.of(problem, signals, candidates, scorer)
-    assert trial is not None
-    expected = scorer.add_losses(selected, candidates).means
-    same_rows = np.arange(80)
-    for found in trial.losses([(candidates, None), (candidates, same_rows)]):
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    left, expected = signals.left, []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unexplained, "RIDGES", (left.ridge,))
+        for number in range(3):
+            columns = unexplained.selected_inputs(problem, candidates[number], left.rows)
+            base, slots = unexplained.unit_layer(left.inputs, 0, unexplained.N_UNITS, columns.shape[1])
+            design = np.hstack([left.inputs, columns, np.maximum(base + columns @ slots, 0)])
+            errors, _ = unexplained.leave_one_out(design, left.targets, left.weights)
+            expected.append(np.average(errors[:, 0] ** 2, weights=left.weights))
+    trial = significance.Trial(problem, signals, candidates, None)
+    for found in trial.losses([(candidates, None), (candidates, np.arange(80))]):
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
     shuffled = trial.losses([(candidates, rng.permutation(80))])[0]
     assert shuffled[0] > 1.2 * expected[0]  # what it knew is gone
     assert trial.owners_of(np.array([5, 2])).columns.tolist() == [1, 2, 5]
@@ -187,9 +184,11 @@ def test_training_shows_what_correlations_leave_open() -> None:
     X = rng.normal(size=(300, 30))
     y = X[:, 0] + X[:, 1] + np.maximum(X[:, 0] + X[:, 1] + X[:, 2] - 2, 0) * 1.2 + 0.3 * rng.normal(size=300)
     problem = problem_of(X, y)
-    with_training = tried(problem, [0, 1], SSFN(n_draws=2, ridge=1.0))
+    with_training = p_values_of(problem, [0, 1])
     assert int(np.argmin(with_training)) == 0  # column 2
-    assert with_training[0] <= min(0.01, p_values_of(problem, [0, 1])[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(significance, "MOST_TRIED_ROWS", 299)
+        assert with_training[0] <= min(0.01, p_values_of(problem, [0, 1])[0])
 
 
 def test_beside_a_selection_trials_keep_the_level() -> None:
@@ -197,19 +196,21 @@ def test_beside_a_selection_trials_keep_the_level() -> None:
     for seed in range(100):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(60, 9))
-        found.append(tried(problem_of(X, X[:, 0] + 0.5 * rng.normal(size=60)), [0], seed=seed).min())
+        found.append(p_values_of(problem_of(X, X[:, 0] + 0.5 * rng.normal(size=60)), [0], seed=seed).min())
     for level in (0.01, 0.05, 0.2):
         assert np.mean(np.array(found) <= level) <= level + 3 * np.sqrt(level * (1 - level) / 100)
 
 
-def test_no_trials_where_rows_only_judge_or_a_predictor_is_slow() -> None:
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_the_order_of_the_rows_changes_no_p_value(task: str) -> None:
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(2, 60, 5))
-    y = y[:, 0] + X[:, 0]
-    scorer = Estimator(Ridge()).bind(problem_of(X, y), random_state=0, n_jobs=1, device="cpu")
-    assert scorer.with_columns(X.T) is None
-    for problem, predictor in ((problem_of(X, y, cv=0.3), None), (problem_of(X, y), Estimator(Ridge()))):
-        np.testing.assert_array_equal(tried(problem, [0], predictor), p_values_of(problem, [0]))
+    X = rng.normal(size=(80, 6))
+    y = X[:, 0] + 0.4 * X[:, 1] + rng.normal(size=80)
+    y = (y > 0).astype(int) if task == "classification" else y
+    order = rng.permutation(80)
+    for selected in ([], [0]):
+        found = [p_values_of(problem_of(X[rows], y[rows], task=task), selected) for rows in (np.arange(80), order)]
+        np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
 
 
 # ---------------------------------------------------------------- pairs

@@ -1,4 +1,4 @@
-"""Kernels, inverse roots and Nyström's approximation against their definitions."""
+"""The kernel, inverse roots and Nyström's approximation against their definitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from ngp.kernels.kernel_ridge import (
     train_kernel,
 )
 
-KERNELS = ["rbf", "arc-cosine"]
 LIBRARIES = ["numpy", "torch"]
 N_ROWS = 60
 SEGMENTS = {
@@ -66,7 +65,6 @@ def make_task(
     algebra: Algebra,
     segments: list[int],
     landmarks: Any = None,
-    kernel: Any = "rbf",
     ridge: float = 0.1,
     selected: int = 2,
 ) -> tuple[KernelTask, Any]:
@@ -77,7 +75,7 @@ def make_task(
     targets = np.sin(columns.sum(axis=0) + new[0, 0])[:, None] + 0.1 * rng.normal(size=(n_rows, 2))
     weights = rng.uniform(0.5, 2, size=n_rows)
     scale = 0.5 / (selected + 1)
-    settings: dict[str, Any] = {"kernel": kernel, "scale": scale, "ridge": ridge, "landmarks": landmarks}
+    settings: dict[str, Any] = {"scale": scale, "ridge": ridge, "landmarks": landmarks}
     return KernelTask.of(algebra, columns, targets, weights, np.array(segments), **settings), new
 
 
@@ -132,56 +130,49 @@ def test_solutions_even_of_singular_systems(dtype: str, library: str) -> None:
     np.testing.assert_allclose(matrices @ solution, right, atol=1e-3)
 
 
-def test_rbf_kernel() -> None:
-    rng = np.random.default_rng(0)
-    first, second = rng.normal(size=(3, 5)), rng.normal(size=(3, 4))
-    values = kernel_matrix("rbf", 0.7, first, second)
-    for i in range(5):
-        for j in range(4):
-            distance = ((first[:, i] - second[:, j]) ** 2).sum()
-            assert values[i, j] == pytest.approx(np.exp(-0.7 * distance), rel=1e-12)
-
-
-def test_arc_cosine_kernel_is_the_mean_over_random_relu_units() -> None:
+def test_the_kernel_is_the_mean_over_random_relu_units() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(3, 6)), rng.normal(size=(3, 4))
     scale, n_units = 0.4, 400_000
     weights, biases = rng.normal(size=(n_units, 3)), rng.normal(size=(n_units, 1))
     units = [np.maximum(np.sqrt(scale) * weights @ columns + biases, 0) for columns in (first, second)]
     expected = 2 * units[0].T @ units[1] / n_units
-    np.testing.assert_allclose(kernel_matrix("arc-cosine", scale, first, second), expected, atol=0.03)
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernels_of_a_row_with_itself(name: Any) -> None:
-    columns = np.random.default_rng(0).normal(size=(3, 8)) * 3
-    expected = 1.0 if name == "rbf" else 1 + 0.4 * (columns**2).sum(axis=0)
-    np.testing.assert_allclose(np.diag(kernel_matrix(name, 0.4, columns, columns)), expected, rtol=1e-7)
+    np.testing.assert_allclose(kernel_matrix(scale, first, second), expected, atol=0.03)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-6), ("float64", 1e-14)])
+def test_the_kernel_of_equal_rows_is_their_squared_length(dtype: str, bound: float, library: str) -> None:
+    columns = np.random.default_rng(0).normal(size=(40, 100)).astype("float32").repeat(2, axis=1)
+    algebra, ones = make_algebra(library, dtype), np.ones(200)
+    task = KernelTask.of(algebra, columns[:20], ones[:, None], ones, np.array([0, 200]), scale=0.1, ridge=1.0)
+    values = algebra.numpy(Candidates(task, algebra.array(columns[None, 20:])).kernel(slice(None), slice(None)))[0]
+    expected = 1 + 0.1 * (columns.astype("float64") ** 2).sum(axis=0)
+    np.testing.assert_allclose(np.diag(values), expected, rtol=bound)
+    np.testing.assert_allclose(np.diag(values, 1)[::2], expected[::2], rtol=bound)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize(("selected", "n_new"), [(0, 1), (2, 0), (3, 4)])
-def test_a_candidates_kernel_is_that_of_all_columns(selected: int, n_new: int, name: Any, library: str) -> None:
+def test_a_candidates_kernel_is_that_of_all_columns(selected: int, n_new: int, library: str) -> None:
     rng = np.random.default_rng(0)
     columns, new = rng.normal(size=(selected, 9)), rng.normal(size=(2, n_new, 9))
     algebra, ones = make_algebra(library), np.ones(9)
-    settings: dict[str, Any] = {"kernel": name, "scale": 0.3, "ridge": 1.0}
-    task = KernelTask.of(algebra, columns, ones[:, None], ones, np.array([0, 6, 9]), **settings)
+    task = KernelTask.of(algebra, columns, ones[:, None], ones, np.array([0, 6, 9]), scale=0.3, ridge=1.0)
     values = algebra.numpy(Candidates(task, algebra.array(new)).kernel(slice(1, 6), slice(2, 9)))
     assert values.shape == (2, 5, 7)
     for mine, extra in zip(values, new, strict=True):
         whole = np.concatenate([columns, extra])
-        np.testing.assert_allclose(mine, kernel_matrix(name, 0.3, whole, whole)[1:6, 2:], rtol=1e-7)
+        np.testing.assert_allclose(mine, kernel_matrix(0.3, whole, whole)[1:6, 2:], rtol=1e-7)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("segments", SEGMENTS.values(), ids=SEGMENTS)
 def test_landmarks_at_all_rows_are_no_approximation(segments: list[int], library: str) -> None:
-    algebra, name = make_algebra(library), "rbf" if len(segments) % 2 else "arc-cosine"
+    algebra = make_algebra(library)
     n_training = segments[1] if len(segments) == 3 else N_ROWS
-    exact, columns = make_task(algebra, segments, kernel=name)
-    approximate, _ = make_task(algebra, segments, np.arange(n_training), kernel=name)
+    exact, columns = make_task(algebra, segments)
+    approximate, _ = make_task(algebra, segments, np.arange(n_training))
     expected = score_chunk(exact, columns)
     np.testing.assert_allclose(score_chunk(approximate, columns), expected, atol=1e-7)
     assert not expected[:, : segments[1]].any()
@@ -222,7 +213,7 @@ def test_the_trained_coefficients_make_the_predictions_of_a_hold_out_set(landmar
     coefficients, intercept = train_kernel(task)
     columns = np.random.default_rng(5).normal(size=(2, N_ROWS))
     centres = columns[:, :45] if landmarks is None else columns[:, landmarks]
-    expected = kernel_matrix("rbf", task.scale, columns[:, 45:], centres) @ coefficients + intercept
+    expected = kernel_matrix(task.scale, columns[:, 45:], centres) @ coefficients + intercept
     predicted = score_chunk(task, np.zeros((1, 0, N_ROWS)))
     np.testing.assert_allclose(predicted[0, 45:], expected, rtol=1e-10)
 
@@ -231,7 +222,7 @@ def test_coefficients_of_the_exact_regression_sum_to_zero_and_solve_the_equation
     task, _ = make_task(NumpyAlgebra("float64"), [0, N_ROWS])
     coefficients, intercept = train_kernel(task)
     columns = np.random.default_rng(5).normal(size=(2, N_ROWS))
-    predicted = kernel_matrix("rbf", task.scale, columns, columns) @ coefficients + intercept
+    predicted = kernel_matrix(task.scale, columns, columns) @ coefficients + intercept
     np.testing.assert_allclose(coefficients.sum(axis=0), 0, atol=1e-10)
     np.testing.assert_allclose(predicted + 0.1 * coefficients / task.weights[:, None], task.right[:, 1:], atol=1e-10)
 

@@ -14,7 +14,7 @@ import click
 
 from ngp.cli.files import check_outputs, read_table, require, writing
 from ngp.cli.messages import Refusal, in_words, note
-from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, names, with_options
+from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, names, validation, with_options
 from ngp.cli.preparing import prepare
 from ngp.io import markdown_table, write_whole
 
@@ -45,6 +45,9 @@ OPTIONS = (
     click.option("--features", type=click.IntRange(min=1), metavar="N",
                  help="How many each method selects; by default each follows its own rule."),
     *CHOSEN_COLUMNS,
+    click.option("--cv", type=validation, default="5", show_default=True, metavar="FOLDS",
+                 help="How columns are judged: a number of folds, a share of the rows such as 0.2, or loo (leave one "
+                 "out)."),
     *WORK,
     click.option("--max-time", type=duration, metavar="TIME",
                  help="Limit for each method, such as 30s, 10m or 1.5h."),

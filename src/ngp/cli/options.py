@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 __all__ = [
-    "CHOSEN_COLUMNS", "DATA", "WORK", "duration", "file", "names", "screening", "share", "with_options",
+    "CHOSEN_COLUMNS", "DATA", "WORK", "duration", "file", "names", "screening", "share", "validation",
+    "with_options",
 ]  # fmt: skip
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -26,8 +27,8 @@ def duration(text: str) -> float:
 
 
 def validation(text: str) -> int | float | str:
-    """A number of folds, a hold-out share, or loo."""
-    if text == "loo":
+    """A number of folds, a hold-out share, loo or auto."""
+    if text in ("auto", "loo"):
         return text
     if re.fullmatch("[0-9]{1,9}", text) and int(text) >= 2:
         return int(text)
@@ -101,9 +102,6 @@ CHOSEN_COLUMNS: tuple[Decorator, ...] = (
                  "filled."),
 )
 WORK: tuple[Decorator, ...] = (
-    click.option("--cv", type=validation, default="5", show_default=True, metavar="FOLDS",
-                 help="How columns are judged: a number of folds, a share of the rows such as 0.2, or loo (leave one "
-                 "out)."),
     click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, metavar="N",
                  help="Seed of everything random."),
     click.option("--jobs", type=click.IntRange(min=1), metavar="N",

@@ -23,7 +23,7 @@ from ngp.cli.files import (
     writing,
 )
 from ngp.cli.messages import Failure, Refusal, in_words, note, warnings_as_notes
-from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, screening, share, with_options
+from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, screening, share, validation, with_options
 from ngp.cli.preparing import Samples, chosen_columns, prepare, read_groups
 from ngp.cli.progress import Progress
 
@@ -69,8 +69,9 @@ OPTIONS = (
     click.option("--resamples", type=click.IntRange(min=0), default=0, metavar="N",
                  help="Select once more on N random halves of the rows, an even number, to see how stable the "
                  "selection is."),
-    click.option("--predictor", type=click.Choice(["ssfn", "mlp", "cnn", "kernel"]), default="ssfn",
-                 show_default=True, help="What is retrained for every candidate. mlp and cnn need torch."),
+    click.option("--predictor", type=click.Choice(["auto", "ssfn", "mlp", "cnn", "kernel"]), default="auto",
+                 show_default=True, help="What is retrained for every candidate; auto takes kernels for small tables "
+                 "and ssfn for others. mlp and cnn need torch."),
     click.option("--groups", type=file, metavar="FILE",
                  help='Columns that enter together, as JSON: {"size": ["length", "width"]}. Columns in no group stay '
                  "single."),
@@ -80,6 +81,9 @@ OPTIONS = (
     click.option("--hold-out", type=share, metavar="SHARE",
                  help="Set this share of the rows aside before anything is learned; result and report then show the "
                  "fit on them."),
+    click.option("--cv", type=validation, default="auto", show_default=True, metavar="FOLDS",
+                 help="How columns are judged: a number of folds, a share of the rows such as 0.2, or loo (leave one "
+                 "out). auto is loo for small tables and 5 folds for others."),
     *WORK,
     click.option("--screen", type=screening, metavar="N",
                  help="For very many columns: rank them by a cheap pass in each step and score only the N best, or "

@@ -234,9 +234,8 @@ def _check_source(selector: Any, X: ColumnSource, y: npt.ArrayLike) -> AnyArray:
     return targets
 
 
-def checked_cv(selector: Any) -> Any:
-    """The cv parameter, with an explicit validation set encoded and checked as X was."""
-    cv = selector.cv
+def checked_cv(selector: Any, cv: Any) -> Any:
+    """A way of validation, an explicit validation set encoded and checked as X was."""
     if not is_validation_set(cv):
         return cv
     X = selector.encoder_.transform(as_columns(cv[0]))

@@ -28,10 +28,8 @@ __all__ = ["Candidates", "Found", "Search", "Tally", "by_group"]
 # A race keeps candidates within so many standard errors of the best, ...
 KEPT_ERRORS = 3.0
 # ... at most this share of all, or so many if there are few, and fewer the more layers they were trained with.
-KEPT_SHARE = 1 / 8
+KEPT_SHARE = 1 / 16
 LEAST_KEPT = 24
-# The stage of a race that tests significance: its two layers see more than one, and more see little more.
-TRIAL_STAGE = 1
 # Candidates that choose the ridge of the first step.
 N_LEADERS = 3
 
@@ -74,11 +72,6 @@ class Search:
             self.tuned.update(key=key, scorer=scorer)
         tuned: Scorer = self.tuned["scorer"]
         return tuned
-
-    def trial_of(self, selected: IntArray, number: int) -> Scorer:
-        """The scorer that tests significance: with few layers, and tuned to the selection as it stands."""
-        stages = self.scorer_of(selected, number).stages
-        return stages[min(TRIAL_STAGE, len(stages) - 1)]
 
     def best(
         self,

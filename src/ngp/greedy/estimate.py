@@ -17,7 +17,7 @@ from ngp.greedy.candidates import Candidates, Search, most_kept
 from ngp.greedy.screening import n_scored
 from ngp.greedy.significance import LOOKS, SignificanceTest
 from ngp.greedy.stopping import StopRule
-from ngp.predictors.base import ColumnSets, Scorer
+from ngp.predictors.base import ColumnSets
 
 __all__ = ["Estimate", "estimate_pursuit"]
 
@@ -161,11 +161,8 @@ class _Moment:
         """Time of the test of all candidates, with as many permutations as they take."""
         test = SignificanceTest(self.search.problem, level, n_jobs=getattr(self.search.scorer, "n_jobs", 1))
 
-        def trial() -> Scorer:
-            return self.search.trial_of(self.selected, max(1, self.number))
-
         def task(number: int) -> None:
-            test.p_values(self.selected, self._sample(number), scorer=trial)
+            test.p_values(self.selected, self._sample(number))
 
         return sum(_seconds(task, len(self.candidates)))
 

@@ -112,9 +112,7 @@ class Pursuit:
         if self.test is None or not self.rule.tests(steps):
             return [self.best(steps)]
         problem, candidates = self.search.problem, Candidates.beside(self.search.problem, columns)
-        found = self.test.p_values(
-            columns, candidates.columns, scorer=lambda: self.search.trial_of(columns, len(chosen(steps)))
-        )
+        found = self.test.p_values(columns, candidates.columns)
         p_values, level = by_group(problem, candidates.names, found), self.test.level
         if not found.min() <= level:
             if pair := self.pair(steps, candidates, float(found.min())):

@@ -16,7 +16,7 @@ import numpy as np
 
 from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.unexplained import CLIP, residuals_of, rows_read, selected_inputs, unit_layer
+from ngp.greedy.unexplained import CLIP, Unexplained, rows_read, unit_layer
 from ngp.kernels.parallel import run_tasks
 from ngp.kernels.screening import ScreenTask, gains, screen_task
 from ngp.predictors.base import ColumnSets, scaled_columns
@@ -64,14 +64,13 @@ class Screening:
     def promises(self, problem: Problem, selected: IntArray, candidates: ColumnSets) -> FloatArray:
         """What each candidate explains, less Mallows' allowance for what so many parameters explain by chance."""
         rows = rows_read(problem, self.seed)
-        weights = problem.weights[rows] / problem.weights[rows].mean()
-        inputs = selected_inputs(problem, selected, rows)
-        residuals = residuals_of(problem, inputs, rows, self.seed)
+        left = Unexplained.of(problem, selected, rows, self.seed)
+        weights, residuals = left.weights, left.residuals
         allowance = 2 * np.average(residuals**2, axis=0, weights=weights).sum()  # for each parameter
         promise = np.empty(len(candidates))
         for members, columns in candidates.by_size():
             n_new = columns.shape[1]
-            base, slots = unit_layer(inputs, self.seed, N_UNITS, n_new)
+            base, slots = unit_layer(left.inputs, self.seed, N_UNITS, n_new)
             task = screen_task(base, slots, residuals, weights, RIDGE_SHARE * weights.sum())
             length = max(LEAST_AT_ONCE, CHUNK_NUMBERS // (len(rows) * n_new))
             starts = range(0, len(columns), length)

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import log, pi, sqrt
 from typing import Any, NamedTuple
 
@@ -35,10 +36,10 @@ from scipy.stats import rankdata
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.unexplained import CLIP, residuals_of, rows_read, selected_inputs, unit_layer
-from ngp.kernels.parallel import here, run_tasks
+from ngp.greedy.unexplained import CLIP, Unexplained, rows_read, unit_layer
+from ngp.kernels.parallel import run_tasks
 from ngp.kernels.screening import ScreenTask, gains, screen_task
-from ngp.predictors.base import ColumnSets, Scorer, scaled_columns
+from ngp.predictors.base import ColumnSets, scaled_columns
 
 __all__ = ["Pair", "SignificanceTest"]
 
@@ -56,12 +57,12 @@ MOST_SQUARED = 3.0
 # Number of permutations after which to see whether a few exceed what was found: then all of them would.
 LOOKS = (19, 49, 99, 199)
 EXCEEDED = 3
-CLEAR_SHARE = 0.01  # of the level: a p-value below it needs no more permutations
+CLEAR_SHARE = 0.1  # of the level: a p-value below it needs no more permutations, and no training
 # Candidates that are trained in doubt, permutations of them, and p-values that need the larger number.
 N_TRIED = 8
 TRIED_LOOKS = (9, 19, 39)
 UNCLEAR = 0.3
-SURE_SHARE = 0.1  # of the level: with a lower p-value by correlations alone, nothing is trained
+MOST_TRIED_ROWS = 2**12  # of more rows, correlations show enough
 N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
 CHANCE = 2.0  # times the share of a column's variance that functions of the selection explain by chance
@@ -87,8 +88,7 @@ STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the
 class Signals:
     """What candidates are compared with, given a selection: scaled so that a correlation is a standard normal."""
 
-    rows: IntArray
-    inputs: FloatArray  # the selected columns (J, k)
+    left: Unexplained  # by the selection
     basis: AnyArray  # orthonormal functions of the selected columns (b, J), which candidates are freed of
     residuals: AnyArray  # (J, Q)
     interactions: AnyArray  # products of residuals and functions of the selected columns (J, V)
@@ -136,27 +136,27 @@ class SignificanceTest:
 
     @cached_property
     def _rows(self) -> IntArray:
-        """Rows that are read."""
-        return rows_read(self.problem, self.seed)
+        """Rows that are read, in an order of their own: permutations are the same whatever order they are given in."""
+        rows = rows_read(self.problem, self.seed)
+        targets = self.problem.targets[rows]
+        sums = np.zeros(len(rows))  # which tell rows with the same targets apart
+        if len(np.unique(targets, axis=0)) < len(rows):
+            for columns in self._chunks(np.flatnonzero(self.problem.varies), len(rows)):
+                sums += scaled_columns(self.problem, columns, rows, CLIP).sum(axis=0)
+        return rows[np.lexsort((sums, *targets.T))]
 
     @property
     def pair_level(self) -> float:
         """Largest p-value of a pair that is significant."""
         return PAIR_SHARE * self.level
 
-    def p_values(
-        self,
-        selected: IntArray,
-        candidates: ColumnSets,
-        *,
-        scorer: Callable[[], Scorer] | None = None,
-    ) -> FloatArray:
+    def p_values(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
         """Probability of each candidate that the best of all looks as good by chance.
 
-        With a scorer, the leading candidates are trained if correlations leave it open whether they are significant.
+        The leading candidates are trained if correlations leave it open whether they are significant.
         """
         signals = self._signals(selected, len(candidates.columns))
-        chunks = self._chunks(candidates.columns, len(signals.rows))
+        chunks = self._chunks(candidates.columns, len(signals.left.rows))
         shared, starts = (self.problem, signals), candidates.bounds[:-1]
         found = run_tasks(_chunk_evidence, [(chunk,) for chunk in chunks], self.n_jobs, shared=shared)
         logs, bounds = (np.minimum.reduceat(np.concatenate(each), starts) for each in zip(*found, strict=True))
@@ -164,7 +164,7 @@ class SignificanceTest:
             certain: FloatArray = np.exp(np.minimum(logs, 0))
             return certain
 
-        drawn = Leaders(np.zeros((0, len(signals.rows)), np.intp), np.zeros((0, 1)), np.zeros((0, 1), np.intp))
+        drawn = Leaders(np.zeros((0, len(signals.left.rows)), np.intp), np.zeros((0, 1)), np.zeros((0, 1), np.intp))
 
         def minima(orders: IntArray) -> FloatArray:
             nonlocal drawn
@@ -174,11 +174,9 @@ class SignificanceTest:
             drawn = drawn.and_then(found)
             return found.logs[:, 0]
 
-        trial = None
-        if scorer is not None and len(selected) and len(signals.rows) == self.problem.n_samples:
-            trial = Trial.of(self.problem, signals, candidates, scorer())
         p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), LOOKS))
-        if trial is None or p_values.min() <= SURE_SHARE * self.level:
+        hopeless = not len(selected) or len(signals.left.rows) > MOST_TRIED_ROWS
+        if hopeless or p_values.min() <= CLEAR_SHARE * self.level:
             return p_values
 
         def first(number: int) -> Leaders:
@@ -186,7 +184,7 @@ class SignificanceTest:
                 minima(self._orders(len(selected), n_drawn, number))
             return drawn
 
-        return self._tried(trial, logs, p_values, first)
+        return self._tried(Trial(self.problem, signals, candidates, self.n_jobs), logs, p_values, first)
 
     def _tried(
         self, trial: Trial, logs: FloatArray, p_values: FloatArray, first: Callable[[int], Leaders]
@@ -245,7 +243,7 @@ class SignificanceTest:
     def _factors(self, signals: Signals, candidates: ColumnSets, places: IntArray) -> _Factors:
         """Columns at some places, and waves of them, to be multiplied with each other."""
         owners = np.repeat(np.arange(len(candidates)), candidates.sizes)[places]
-        values = scaled_columns(self.problem, candidates.columns[places], signals.rows, CLIP).astype(np.float32)
+        values = scaled_columns(self.problem, candidates.columns[places], signals.left.rows, CLIP).astype(np.float32)
         values = _freed(np.concatenate([values, np.cos(2 * WAVE * values)]), signals.basis)
         return _Factors(values * np.float32(sqrt(values.shape[1])), np.tile(owners, 2), signals.residuals)
 
@@ -269,10 +267,9 @@ class SignificanceTest:
     def _signals(self, selected: IntArray, n_columns: int) -> Signals:
         """What candidates are compared with."""
         rows = self._rows
-        inputs = selected_inputs(self.problem, selected, rows)
-        residuals = residuals_of(self.problem, inputs, rows, self.seed)
-        residuals = ndtri((rankdata(residuals, axis=0) - 0.5) / len(rows))
-        residuals = residuals * (self.problem.weights[rows] / self.problem.weights[rows].mean())[:, None]
+        left = Unexplained.of(self.problem, selected, rows, self.seed)
+        inputs = left.inputs
+        residuals = ndtri((rankdata(left.residuals, axis=0) - 0.5) / len(rows)) * left.weights[:, None]
         columns = inputs.T
         most = min(MOST_INTERACTING, max(1, MOST_SIGNALS // residuals.shape[1]))
         if len(columns) > most:
@@ -284,7 +281,7 @@ class SignificanceTest:
         residuals = _standard(residuals)
         layer = unit_layer(inputs, self.seed, N_UNITS, 1)
         units = screen_task(*layer, residuals, np.ones(len(rows)), UNIT_RIDGE * len(rows))
-        return Signals(rows, inputs, _basis(inputs.T), residuals, _standard(interactions), units, n_columns)
+        return Signals(left, _basis(inputs.T), residuals, _standard(interactions), units, n_columns)
 
     def _orders(self, step: int, first: int, end: int) -> IntArray:
         """Permutations of the rows, each the same whenever it is drawn."""
@@ -304,7 +301,7 @@ class SignificanceTest:
         most = int(PAIR_STEPS * (n_selected + 1) * NETWORK_OPERATIONS / (8 * n_outputs))
         if n_columns <= most:
             return np.arange(n_columns)
-        chunks = [(chunk,) for chunk in self._chunks(candidates.columns, len(signals.rows))]
+        chunks = [(chunk,) for chunk in self._chunks(candidates.columns, len(signals.left.rows))]
         found = run_tasks(_chunk_evidence, chunks, self.n_jobs, shared=(self.problem, signals))
         logs = np.concatenate([each for each, _ in found])
         return np.sort(np.argsort(logs, kind="stable")[:most])
@@ -358,7 +355,7 @@ def _known(values: AnyArray, basis: AnyArray) -> AnyArray:
 
 def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tuple[FloatArray, FloatArray]:
     """Logarithm of each column's p-value times the number of comparisons: if normal, and by Bernstein's inequality."""
-    values = scaled_columns(problem, columns, signals.rows, CLIP)
+    values = scaled_columns(problem, columns, signals.left.rows, CLIP)
     functions = _freed(_functions(values), signals.basis)
     peaks, logs, bounds = np.abs(functions).max(axis=2), [signals.unit_evidence(values)], []
     for kind, compared, multiple in signals.kinds:
@@ -371,7 +368,7 @@ def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tu
 
 def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: IntArray) -> tuple[FloatArray, IntArray]:
     """The smallest of these logarithms in each of some permutations, and the columns they are of."""
-    values = scaled_columns(problem, columns, signals.rows, CLIP).astype(np.float32)
+    values = scaled_columns(problem, columns, signals.left.rows, CLIP).astype(np.float32)
     functions = _freed(_functions(values), signals.basis)
     known = _known(values, signals.basis)
     rest, n_leading = values - known, min(N_TRIED, len(columns))
@@ -417,12 +414,7 @@ class Trial:
     problem: Problem
     signals: Signals
     candidates: ColumnSets
-    scorer: Scorer
-
-    @classmethod
-    def of(cls, problem: Problem, signals: Signals, candidates: ColumnSets, scorer: Scorer) -> Trial | None:
-        """None if the scorer can't do it."""
-        return cls(problem, signals, candidates, scorer) if scorer.with_columns(signals.inputs.T) else None
+    n_jobs: int | None
 
     def owners_of(self, columns: IntArray) -> ColumnSets:
         """The candidates that some columns belong to."""
@@ -443,22 +435,16 @@ class Trial:
 
     def losses(self, drawn: Sequence[tuple[ColumnSets, IntArray | None]]) -> list[FloatArray]:
         """Losses of candidates, each list of them with its rows in some order; None: as they are."""
-        inputs, basis = self.signals.inputs.T, self.signals.basis
-        values, bounds = [inputs], [np.zeros(1, np.intp)]
-        for sets, order in drawn:
-            columns = scaled_columns(self.problem, sets.columns, self.signals.rows, CLIP)
-            if order is not None:
-                known = _known(columns, basis)
-                columns = known + (columns - known)[:, order]
-            values.append(columns)
-            bounds.append(bounds[-1][-1] + sets.bounds[1:])
-        everything = np.concatenate(values)
-        scorer = self.scorer.with_columns(everything)
-        assert scorer is not None
-        sets = ColumnSets(np.arange(len(inputs), len(everything)), np.concatenate(bounds))
-        with here():
-            losses = scorer.add_losses(np.arange(len(inputs)), sets).comparable
-        return np.split(losses, np.cumsum([len(each) for each, _ in drawn])[:-1])
+        return run_tasks(_trial_losses, drawn, self.n_jobs, shared=(self.problem, self.signals))
+
+
+def _trial_losses(problem: Problem, signals: Signals, sets: ColumnSets, order: IntArray | None) -> FloatArray:
+    """Leave-one-out errors with each of some candidates, their rows in some order."""
+    columns = scaled_columns(problem, sets.columns, signals.left.rows, CLIP)
+    if order is not None:
+        known = _known(columns, signals.basis)
+        columns = known + (columns - known)[:, order]
+    return signals.left.errors_with([columns[start:end] for start, end in pairwise(sets.bounds)])
 
 
 @dataclass(frozen=True, eq=False)

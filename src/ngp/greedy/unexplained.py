@@ -7,19 +7,23 @@ leave-one-out errors. Its residuals are those errors: residuals in sample would 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.predictors.base import scaled_columns
 
-__all__ = ["CLIP", "residuals_of", "rows_read", "selected_inputs", "unit_layer"]
+__all__ = ["CLIP", "Unexplained", "rows_read", "unit_layer"]
 
 N_UNITS = 100
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)  # beside weights with mean one
 LEAST_FREEDOM = 0.05  # the share of its residual that a row keeps at least: it bounds the leave-one-out errors
-ROUNDING = 1e-9
+ROUNDING, SINGLE_ROUNDING = 1e-9, 3e-7
 LEAST_VARIANCE = 1e-10  # relative to the largest: less is rounding
 CLIP = 4.0
 # The predictors' layers are numbered by their draws: these stand apart.
@@ -55,22 +59,62 @@ def unit_layer(inputs: FloatArray, seed: int, n_units: int, n_new: int) -> tuple
     return base, weights[n_selected:] / max(1, n_new) ** 0.5
 
 
-def residuals_of(problem: Problem, inputs: FloatArray, rows: IntArray, seed: int) -> FloatArray:
-    """Leave-one-out residuals (J, Q) of the scaled targets, with mean zero."""
-    mean, scale = problem.target_scales
-    weights = problem.weights[rows] / problem.weights[rows].mean()
-    targets = (problem.targets[rows] - mean) / scale
-    targets = targets - np.average(targets, axis=0, weights=weights)
-    if not inputs.shape[1]:
-        return targets
-    base, _ = unit_layer(inputs, seed, N_UNITS, 0)
-    residuals = leave_one_out(np.hstack([inputs, np.maximum(base, 0)]), targets, weights)
-    centred: FloatArray = residuals - np.average(residuals, axis=0, weights=weights)
-    return centred
+@dataclass(frozen=True, eq=False)
+class Unexplained:
+    """What a network on the selected columns leaves unexplained of some rows, and how much less it is with others."""
+
+    rows: IntArray
+    inputs: FloatArray  # the selected columns (J, k)
+    targets: FloatArray  # scaled, with mean zero (J, Q)
+    weights: FloatArray  # of the rows, one on average
+    residuals: FloatArray  # leave-one-out, with mean zero (J, Q)
+    ridge: float  # of the network; infinite if nothing is selected
+    seed: int
+
+    @classmethod
+    def of(cls, problem: Problem, selected: IntArray, rows: IntArray, seed: int) -> Unexplained:
+        """What some columns leave unexplained."""
+        mean, scale = problem.target_scales
+        inputs = selected_inputs(problem, selected, rows)
+        weights = problem.weights[rows] / problem.weights[rows].mean()
+        targets = (problem.targets[rows] - mean) / scale
+        targets = targets - np.average(targets, axis=0, weights=weights)
+        if not inputs.shape[1]:
+            return cls(rows, inputs, targets, weights, targets, np.inf, seed)
+        base, _ = unit_layer(inputs, seed, N_UNITS, 0)
+        residuals, ridge = leave_one_out(np.hstack([inputs, np.maximum(base, 0)]), targets, weights)
+        residuals = residuals - np.average(residuals, axis=0, weights=weights)
+        return cls(rows, inputs, targets, weights, residuals, ridge, seed)
+
+    def errors_with(self, candidates: Sequence[FloatArray]) -> FloatArray:
+        """Mean squared leave-one-out errors of the network with each candidate's columns (m, J) beside those selected.
+
+        In single precision: hundreds of them are compared with each other.
+        """
+        layers = {
+            n_new: unit_layer(self.inputs, self.seed, N_UNITS, n_new) for n_new in {len(each) for each in candidates}
+        }
+        return np.array([self._error_with(columns, *layers[len(columns)]) for columns in candidates])
+
+    def _error_with(self, columns: FloatArray, base: FloatArray, slots: FloatArray) -> float:
+        n_linear = self.inputs.shape[1] + len(columns)
+        design = np.empty((len(base), n_linear + N_UNITS), np.float32)
+        design[:, :n_linear] = np.hstack([self.inputs, columns.T])
+        np.maximum(base + columns.T @ slots, 0, out=design[:, n_linear:], casting="same_kind")
+        shares, roots = self.weights / self.weights.sum(), np.sqrt(self.weights)[:, None]
+        design -= (shares @ design).astype(np.float32)
+        design *= roots.astype(np.float32)
+        gram = design.T @ design
+        gram[np.diag_indices_from(gram)] += max(self.ridge, SINGLE_ROUNDING * gram.trace())
+        vectors = solve_triangular(np.linalg.cholesky(gram), design.T, lower=True, check_finite=False)
+        inner = self.targets - vectors.T @ (vectors @ (roots * self.targets)) / roots
+        freedom = 1 - np.einsum("ij,ij->j", vectors, vectors) - shares
+        errors = inner / np.maximum(freedom, LEAST_FREEDOM)[:, None]
+        return float(shares @ (errors**2).sum(axis=1))
 
 
-def leave_one_out(design: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
-    """Leave-one-out residuals of a ridge regression with the ridge for which they are smallest."""
+def leave_one_out(design: FloatArray, targets: FloatArray, weights: FloatArray) -> tuple[FloatArray, float]:
+    """Leave-one-out residuals of a ridge regression with the ridge for which they are smallest, and that ridge."""
     roots = np.sqrt(weights)[:, None]
     centred = roots * (design - np.average(design, axis=0, weights=weights))
     if len(centred) < centred.shape[1]:
@@ -82,7 +126,7 @@ def leave_one_out(design: FloatArray, targets: FloatArray, weights: FloatArray) 
     large = variances > LEAST_VARIANCE * variances.max()
     vectors, variances = vectors[:, large], variances[large]
     inside, squares = vectors.T @ (roots * targets), vectors**2
-    best, smallest = targets, np.inf
+    best, smallest = (targets, np.inf), np.inf
     for ridge in RIDGES:
         shares = variances / (variances + ridge)
         freedom = 1 - squares @ shares - weights / weights.sum()
@@ -90,5 +134,5 @@ def leave_one_out(design: FloatArray, targets: FloatArray, weights: FloatArray) 
         # Bounded errors would favour a ridge with which nearly all rows are fitted.
         errors = inner / np.maximum(freedom, ROUNDING)[:, None]
         if (size := float(weights @ (errors**2).sum(axis=1))) < smallest:
-            best, smallest = inner / np.maximum(freedom, LEAST_FREEDOM)[:, None], size
+            best, smallest = (inner / np.maximum(freedom, LEAST_FREEDOM)[:, None], ridge), size
     return best

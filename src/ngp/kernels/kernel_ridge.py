@@ -9,7 +9,9 @@ One factorisation with all rows gives the errors in every fold f of the regressi
 :math:`P_{ff}^{-1} (P y)_f`, exactly. For many rows there is Nyström's approximation: functions are centred at
 some of the rows only, the landmarks, and the regressions are linear ones on as many features.
 
-Squared distances and inner products are sums over the columns, so that a candidate only adds those of its own columns.
+The kernel is the arc-cosine kernel of order one of (1, √s x), with a scale s. Of rows whose norms are p and q and whose
+angle is θ, it is p q (sin θ + (π - θ) cos θ) / π. Inner products and squared lengths are sums over the columns, so that
+a candidate only adds those of its own columns.
 """
 
 from __future__ import annotations
@@ -26,14 +28,13 @@ from scipy.linalg import get_lapack_funcs
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 
 __all__ = [
-    "Algebra", "Candidates", "KernelName", "KernelTask", "NumpyAlgebra", "TorchAlgebra", "jitter", "kernel_matrix",
-    "score_chunk", "train_kernel",
+    "Algebra", "Candidates", "KernelTask", "NumpyAlgebra", "TorchAlgebra", "jitter", "kernel_matrix", "score_chunk",
+    "train_kernel",
 ]  # fmt: skip
 
 Array = Any  # of numpy or of torch
 Coefficients = tuple[Array, Array]  # of the functions (centres, outputs), and the intercept (1, outputs)
 Block = Callable[[slice, slice], Array]  # rows and columns of each matrix of a stack, in a new array
-KernelName = Literal["rbf", "arc-cosine"]
 
 # Rows whose kernel is computed together where there are many.
 PIECE_ROWS = 1024
@@ -56,7 +57,7 @@ class NumpyAlgebra:
     """Arrays on the CPU.
 
     This class and `TorchAlgebra` have the same methods, so that formulas that only need these, ``@``, ``.mT``, slices
-    and functions that both libraries have (as ``xp.exp``) are written once. The first axis of all arrays runs over
+    and functions that both libraries have (as ``xp.sqrt``) are written once. The first axis of all arrays runs over
     the matrices of a stack.
     """
 
@@ -192,15 +193,13 @@ class KernelTask:
     """
 
     algebra: Algebra  # what computes
-    kernel: KernelName  # see `kernel_matrix`
-    scale: float  # see `kernel_matrix`
+    scale: float  # factor of inner products, so that these needn't grow with the columns
     ridge: float  # the ridge λ
     segments: tuple[int, ...]  # bounds of the rows that always train, then of the folds. A single fold never trains
     centres: slice | IntArray  # the rows that functions are centred at: those that train, or the landmarks
     landmarks: bool  # whether the centres are landmarks
-    # inner products of centres and rows, or minus their squared distances, in the selected columns, times `scale`
-    base: Array
-    lengths: Array  # squared lengths of the rows in these columns, times `scale`
+    base: Array  # inner products of centres and rows in the selected columns, times `scale`, plus one
+    lengths: Array  # squared lengths of the rows, likewise
     right: Array  # ones, and the targets
     weights: Array  # sample weights, all positive
     sign: Literal[1, -1]  # whether candidates add their columns, or take them away from the selected ones
@@ -214,7 +213,6 @@ class KernelTask:
         weights: FloatArray,
         segments: IntArray,
         *,
-        kernel: KernelName,
         scale: float,
         ridge: float,
         landmarks: IntArray | None = None,
@@ -224,18 +222,16 @@ class KernelTask:
         bounds = tuple(int(bound) for bound in segments)
         centres = slice(0, bounds[1] if len(bounds) == 3 else bounds[-1]) if landmarks is None else landmarks
         columns = algebra.array(selected)
-        left, right = _factors(algebra.xp, kernel, scale, columns)
-        constant = 1 if kernel == "arc-cosine" else 0
+        scaled = columns * scale**0.5
         return cls(
             algebra=algebra,
-            kernel=kernel,
             scale=scale,
             ridge=ridge,
             segments=bounds,
             centres=centres,
             landmarks=landmarks is not None,
-            base=left[:, centres].mT @ right + constant,
-            lengths=_squared_lengths(scale, columns) + constant,
+            base=scaled[:, centres].mT @ scaled + 1,
+            lengths=_squared_lengths(scale, columns) + 1,
             right=algebra.array(np.concatenate([np.ones((len(targets), 1)), targets], axis=1)),
             weights=algebra.array(weights),
             sign=sign,
@@ -247,37 +243,20 @@ class KernelTask:
         return [slice(start, end) for start, end in pairwise(self.segments[1:]) if end > start]
 
 
-def kernel_matrix(kernel: KernelName, scale: float, first: FloatArray, second: FloatArray) -> FloatArray:
-    r"""Kernel between all rows of two sets."""
-    left, right = _factors(np, kernel, scale, first)[0], _factors(np, kernel, scale, second)[1]
-    values: FloatArray
-    if kernel == "rbf":
-        values = _evaluate(np, left.T @ right, None)
-    else:
-        norms = [np.sqrt(1 + _squared_lengths(scale, columns)) for columns in (first, second)]
-        values = _evaluate(np, 1 + left.T @ right, norms[0][:, None] * norms[1])
+def kernel_matrix(scale: float, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Kernel between all rows of two sets, given as columns."""
+    products = 1 + (first * scale**0.5).T @ (second * scale**0.5)
+    norms = [np.sqrt(1 + _squared_lengths(scale, columns)) for columns in (first, second)]
+    values: FloatArray = _evaluate(np, products, norms[0][:, None] * norms[1])
     return values
-
-
-def _factors(xp: Any, kernel: KernelName, scale: float, columns: Array) -> tuple[Array, Array]:
-    """Two matrices whose product holds the inner products of all rows, or minus their squared distances."""
-    if kernel == "arc-cosine":
-        scaled = columns * scale**0.5
-        return scaled, scaled
-    scaled = columns * (2 * scale) ** 0.5
-    minus = _squared_lengths(-0.5, scaled)[..., None, :]
-    ones = xp.ones_like(minus)
-    return xp.concatenate((scaled, minus, ones), -2), xp.concatenate((scaled, ones, minus), -2)
 
 
 def _squared_lengths(scale: float, columns: Array) -> Array:
     return scale * (columns * columns).sum(-2)
 
 
-def _evaluate(xp: Any, products: Array, norms: Array | None) -> Array:
-    """Kernel from minus the squared distances or, with the products of the norms, from the inner products."""
-    if norms is None:
-        return xp.exp(products, out=products)
+def _evaluate(xp: Any, products: Array, norms: Array) -> Array:
+    """Kernel from the inner products, which are overwritten, and the products of the norms."""
     cosines = xp.clip(xp.divide(products, norms, out=products), -1, 1)
     sines = xp.sqrt(1 - cosines * cosines)
     return norms * (sines + (np.pi - xp.arccos(cosines)) * cosines) / np.pi
@@ -289,18 +268,14 @@ class Candidates:
     def __init__(self, task: KernelTask, columns: Array) -> None:
         self.task, self.algebra, self.xp = task, task.algebra, task.algebra.xp
         self.length = len(columns)
-        left, self.right = _factors(self.xp, task.kernel, task.scale, columns)
-        self.left = task.sign * left[..., task.centres]
-        self.norms = None
-        if task.kernel == "arc-cosine":
-            self.norms = self.xp.sqrt(task.lengths + task.sign * _squared_lengths(task.scale, columns))
+        self.rows = columns * task.scale**0.5
+        self.centres = task.sign * self.rows[..., task.centres]
+        self.norms = self.xp.sqrt(task.lengths + task.sign * _squared_lengths(task.scale, columns))
 
     def kernel(self, centres: slice, rows: slice | IntArray) -> Array:
         """Kernel (n_candidates, …) between some of the centres and some rows, in a new array."""
-        products = self.left[..., centres].mT @ self.right[..., rows]
+        products = self.centres[..., centres].mT @ self.rows[..., rows]
         products += self.task.base[centres][:, rows]
-        if self.norms is None:
-            return _evaluate(self.xp, products, None)
         norms = self.norms[:, self.task.centres][:, centres, None] * self.norms[:, None, rows]
         return _evaluate(self.xp, products, norms)
 

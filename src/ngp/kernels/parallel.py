@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -41,7 +41,7 @@ from joblib.parallel import (
 )
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["chunk_length", "here", "keep_workers", "on_cluster", "run_tasks"]
+__all__ = ["chunk_length", "keep_workers", "on_cluster", "run_tasks"]
 
 Result = TypeVar("Result")
 Key = tuple[type[ParallelBackendBase], int]
@@ -106,12 +106,6 @@ def keep_workers() -> Iterator[dict[Key, Workers]]:
         _kept.reset(token)
         for workers in kept.values():
             workers.close()
-
-
-def here() -> AbstractContextManager[Any]:
-    """Keep tasks in this process, in threads, even if the caller has chosen workers: what is small isn't sent."""
-    config: AbstractContextManager[Any] = parallel_config(backend="threading")
-    return config
 
 
 def on_cluster() -> bool:

@@ -225,13 +225,6 @@ class Scorer(ABC):
         """
         return self
 
-    def with_columns(self, columns: FloatArray) -> Scorer | None:
-        """Return the scorer of the same problem with other columns (n, J), to test whether candidates are significant.
-
-        By default None: it takes too long to train hundreds of candidates more.
-        """
-        return None
-
     def at(self, step: int) -> Scorer:
         """Return the scorer of a step, by default this one for all steps.
 

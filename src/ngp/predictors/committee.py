@@ -16,9 +16,28 @@ from ngp.predictors.kernel import Kernel
 from ngp.predictors.networks import CNN, MLP
 from ngp.predictors.ssfn import SSFN
 
-__all__ = ["PREDICTORS", "Committee", "Schedule", "bind_predictor", "predictor_names", "resolve_predictor"]
+__all__ = ["PREDICTORS", "Committee", "Schedule", "bind_predictor", "predictor_names", "resolve_predictor", "settled"]
 
 PREDICTORS: dict[str, Callable[[], Predictor]] = {"ssfn": SSFN, "mlp": MLP, "cnn": CNN, "kernel": Kernel}
+# A table is small if it has no more rows, and if a step with kernels takes no more operations, about: a third of a
+# second.
+MOST_SMALL_ROWS = 1000
+MOST_SMALL_OPERATIONS = 6e9
+
+
+def settled(predictor: Any, cv: Any, *, n_rows: int, n_candidates: int) -> tuple[Predictor, Any]:
+    """The predictor and the way of validation that "auto" stands for.
+
+    On small tables these are kernels and leave-one-out, which leave nothing to chance: every seed leads to the same
+    selection, and so does every order of the rows.
+    """
+    small = n_rows <= MOST_SMALL_ROWS and n_candidates * n_rows**3 <= MOST_SMALL_OPERATIONS
+    if isinstance(predictor, str) and predictor == "auto":
+        predictor = "kernel" if small else "ssfn"
+    resolved = resolve_predictor(predictor)
+    if isinstance(cv, str) and cv == "auto":
+        cv = "loo" if small and isinstance(resolved, Kernel) else 5
+    return resolved, cv
 
 
 def resolve_predictor(given: Any) -> Predictor:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._types import AnyArray, FloatArray, IntArray
@@ -19,7 +18,6 @@ from ngp.data.problem import Problem
 from ngp.kernels.devices import resolve_device
 from ngp.kernels.kernel_ridge import (
     Algebra,
-    KernelName,
     KernelTask,
     NumpyAlgebra,
     TorchAlgebra,
@@ -35,7 +33,9 @@ __all__ = ["Kernel"]
 # Ridges that a step chooses from, the one before there is anything to choose by, and what the final predictor tries.
 RIDGES = (0.01, 0.1, 1.0, 10.0)
 FIRST_RIDGE = 0.1
-REFIT_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0)
+REFIT_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0, 100.0)
+# The least ridge, times the square of the number of rows, divided by the number of candidates.
+LEAST_RIDGE = 10.0
 # Rows in a round up to which landmarks gain nothing, and their number beyond.
 MOST_EXACT_ROWS, AUTO_LANDMARKS = 1000, 300
 # Most operations that the training of the final predictor may take before landmarks are used.
@@ -45,27 +45,25 @@ LANDMARK_STREAM = 0x4C616E64
 
 
 class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
-    """Kernel ridge regression: smooth functions of the selected columns, without any random parts.
+    """Kernel ridge regression with the arc-cosine kernel: an `SSFN` with infinitely many random units.
 
-    The squared distances of the selected columns are kept, so that a candidate only adds its own; one factorisation
-    gives the errors of all folds, leave-one-out included. Columns and targets are scaled to mean zero and
-    deviation one, the intercept is not penalised. Classes are predicted by regression on their codes.
+    The kernel of two rows is the inner product of the outputs of infinitely many ReLU units with random weights and
+    biases, which has a closed form. The regression on all these units is solved in the dual, with one coefficient for
+    each training row: nothing is random, and there is no width to choose. The inner products of the selected columns
+    are kept, so that a candidate only adds its own; one factorisation gives the errors of all folds, leave-one-out
+    included. Columns and targets are scaled to mean zero and deviation one, the intercept is not penalised. Classes
+    are predicted by regression on their codes.
 
     Parameters
     ----------
-    kernel : {"rbf", "arc-cosine"}, default="rbf"
-        The kernel of two rows x and x' with k columns: exp(-gamma ‖x - x'‖² / k), or the arc-cosine kernel of order
-        one of (1, x / √k), which is the limit of infinitely many random ReLU units with random biases.
-    gamma : float, default=0.5
-        How quickly the function may change, for ``kernel="rbf"``; the other kernel has no use for it. The mean squared
-        distance of standardised columns is 2k, so that 0.5 makes the mean exponent -1.
     ridge : float or "auto", default="auto"
         Ridge penalty: what the squared norm of the function costs, beside the squared errors of all rows. ``"auto"``
         chooses it in each step, for all candidates alike: of 0.01, 0.1, 1 and 10 that with the lowest validation
-        loss of the selection as it stands; before the first step, of the leading candidates.
+        loss of the selection as it stands; before the first step, of the leading candidates. Many candidates and few
+        rows exclude the small ones.
     clip : float or None, default=4.0
-        Standardised columns are held within so many deviations, so that no outlier, in training or later, stands
-        alone. None lets them go.
+        Standardised columns are clipped at this many deviations, so that no outlier, in training or later, dominates
+        the inner products. None doesn't clip.
     landmarks : int, "auto" or None, default="auto"
         Number of rows at which functions are centred (Nyström's approximation). Where there are no more rows than
         landmarks, or with None, functions are centred at all rows, and a candidate takes about as many operations as
@@ -75,11 +73,16 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
+    A row x of k columns enters the kernel as z = (1, x / √k). With θ the angle between z and z', the arc-cosine kernel
+    of order one is ‖z‖ ‖z'‖ (sin θ + (π - θ) cos θ) / π, twice the mean of max(w·z, 0) max(w·z', 0) over random
+    normal vectors w. These are the random units of an `SSFN`: n of them with the ridge n/2 · ridge predict the same in
+    the limit, without the linear part of an `SSFN`. The kernel needs none, since max(w·z, 0) - max(-w·z, 0) = w·z.
+
     With K the kernel matrix, the coefficients a and the intercept b solve (K + ridge W⁻¹) a + b = y, sum(a) = 0,
     where W holds the sample weights as they are: a weight of two counts as the row given twice, a weight of zero as
     the row left out.
 
-    The final predictor's ridge and gamma are chosen around the given ones, on the folds of the pursuit. With
+    The final predictor's ridge is chosen around the given one, or around 0.1, on the folds of the pursuit. With
     ``landmarks="auto"`` it has as many as its training, which is done only once, can afford.
 
     Examples
@@ -93,8 +96,6 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [StrOptions({"rbf", "arc-cosine"})],
-        "gamma": [Interval(Real, 0, None, closed="neither")],
         "ridge": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
@@ -106,15 +107,11 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        kernel: KernelName = "rbf",
-        gamma: float = 0.5,
         ridge: float | Literal["auto"] = "auto",
         clip: float | None = 4.0,
         landmarks: int | Literal["auto"] | None = "auto",
         dtype: str = "float32",
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
         self.ridge = ridge
         self.clip = clip
         self.landmarks = landmarks
@@ -167,14 +164,13 @@ class KernelScorer(BoundScorer):
         """The scorer with the ridge for which the best of some candidates has the lowest loss."""
         if self.config.ridge != "auto":
             return self
-        scorers = [replace(self, ridge=ridge) for ridge in RIDGES]
+        # Of many columns and few rows no small ones, since these rows chose the columns.
+        least = LEAST_RIDGE * self.problem.groups.n_groups / float(self.problem.weights.sum()) ** 2
+        ridges = sorted({min(RIDGES[-1], max(ridge, least)) for ridge in RIDGES})
+        scorers = [replace(self, ridge=ridge) for ridge in ridges]
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
         best = scorers[int(np.argmin(losses))]
         return self if best.ridge == self.ridge else best
-
-    def with_columns(self, columns: FloatArray) -> KernelScorer:
-        """The scorer of the same problem with other columns."""
-        return replace(self, problem=self.problem.with_columns(columns))
 
     @cached_property
     def parts(self) -> tuple[_Part, ...]:
@@ -207,9 +203,9 @@ class KernelScorer(BoundScorer):
         return Losses(parts, self.problem.part_weights)
 
     def _as_it_is(self, selected: IntArray, parts: FloatArray) -> FloatArray:
-        """Losses of the selection with its own kernel width or that of its candidates, whichever does better.
+        """Losses of the selection with its own scale or that of its candidates, whichever does better.
 
-        A candidate also changes the width, and that alone must not pass for a gain.
+        A candidate also changes the scale, and that alone must not pass for a gain.
         """
         n_columns = len(selected) + self.problem.groups.typical_size
         others = self._equal_sizes(selected, np.zeros((1, 0), dtype=np.intp), n_columns)
@@ -257,16 +253,11 @@ class KernelScorer(BoundScorer):
             (self.problem.targets[rows] - mean) / scale,
             self.problem.weights[rows],
             segments,
-            kernel=self.config.kernel,
-            scale=self._scale(n_columns),
+            scale=1 / max(1, n_columns),
             ridge=self.ridge,
             landmarks=landmarks,
             sign=sign,
         )
-
-    def _scale(self, n_columns: int) -> float:
-        """Factor of squared distances or inner products: their mean must not grow with the columns."""
-        return (self.config.gamma if self.config.kernel == "rbf" else 1.0) / max(1, n_columns)
 
     def _landmarks(self, rows: IntArray, n_landmarks: int | str | None) -> IntArray | None:
         """Places of landmarks among some rows, or None where all rows are centres."""
@@ -294,24 +285,17 @@ class KernelScorer(BoundScorer):
         task = final._task(rows, np.array([0, len(rows)]), selected, len(selected), landmarks)
         coefficients, intercept = train_kernel(task)
         centres = self.inputs(selected, rows if landmarks is None else rows[landmarks])
-        kernel, factor = self.config.kernel, final._scale(len(selected))
         reader = ScaledColumns.of(self.problem, selected, self.config.clip)
-        return KernelPredictor(reader, kernel, factor, centres, coefficients, intercept, *self.problem.target_scales)
+        return KernelPredictor(reader, task.scale, centres, coefficients, intercept, *self.problem.target_scales)
 
     def _tuned(self, selected: IntArray) -> KernelScorer:
-        """The scorer, in double precision on the CPU, with the ridge and gamma that have the lowest validation loss."""
-        config = self.config
-        factors = (1.0, 0.25, 0.5, 2.0) if config.kernel == "rbf" else (1.0,)
+        """The scorer, in double precision on the CPU, with the ridge that has the lowest validation loss."""
         plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
-        ridges = [(FIRST_RIDGE if config.ridge == "auto" else config.ridge) * factor for factor in REFIT_FACTORS]
-        sizes = [(config.gamma * factor, ridge) for factor, ridge in product(factors, ridges)]
-        shared = self.problem, plain
-        losses = run_tasks(_selection_loss, [(selected, *size) for size in sizes], self.n_jobs, shared=shared)
-        return plain.with_size(*sizes[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))])
-
-    def with_size(self, gamma: float, ridge: float) -> KernelScorer:
-        """The scorer with another gamma and ridge."""
-        return replace(self, config=clone(self.config).set_params(gamma=gamma), ridge=ridge)
+        ridge = FIRST_RIDGE if self.config.ridge == "auto" else self.config.ridge
+        scorers = [replace(plain, ridge=ridge * factor) for factor in REFIT_FACTORS]
+        arguments = [(scorer, selected) for scorer in scorers]
+        losses = run_tasks(_selection_loss, arguments, self.n_jobs, shared=(self.problem,))
+        return scorers[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,10 +320,9 @@ def _chunk_losses(problem: Problem, scorer: KernelScorer, step: _Step, candidate
     return problem.part_losses(predictions())
 
 
-def _selection_loss(problem: Problem, scorer: KernelScorer, selected: IntArray, gamma: float, ridge: float) -> float:
-    """Validation loss of a selection, with a kernel as wide as the final predictor's."""
-    scorer = scorer.on(problem).with_size(gamma, ridge)
-    return float(scorer.add_losses(selected[:0], ColumnSets.of([selected])).means[0])
+def _selection_loss(problem: Problem, scorer: KernelScorer, selected: IntArray) -> float:
+    """Validation loss of a selection, scaled as for the final predictor."""
+    return float(scorer.on(problem).add_losses(selected[:0], ColumnSets.of([selected])).means[0])
 
 
 @dataclass(frozen=True)
@@ -347,8 +330,7 @@ class KernelPredictor:
     """The final predictor: a combination of kernel functions of the selected columns."""
 
     reader: ScaledColumns  # the columns that are read, and how they are standardised
-    kernel: KernelName  # see `ngp.kernels.kernel_ridge.kernel_matrix`
-    factor: float
+    scale: float  # see `ngp.kernels.kernel_ridge.kernel_matrix`
     centres: FloatArray  # where the functions are centred
     coefficients: FloatArray
     intercept: FloatArray
@@ -361,6 +343,6 @@ class KernelPredictor:
         length = max(1, 2**20 // len(self.coefficients))  # so that memory stays bounded
         for start in range(0, len(X), length):
             rows = slice(start, start + length)
-            values = kernel_matrix(self.kernel, self.factor, self.reader(X[rows]).T, self.centres)
+            values = kernel_matrix(self.scale, self.reader(X[rows]).T, self.centres)
             outputs[rows] = values @ self.coefficients + self.intercept
         return outputs * self.target_scale + self.target_mean

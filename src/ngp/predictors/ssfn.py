@@ -33,7 +33,16 @@ from ngp.kernels.scoring import (
     score_chunk,
     segment_moments,
 )
-from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, ScaledColumns, scaled_columns
+from ngp.predictors.base import (
+    BoundScorer,
+    ColumnSets,
+    FittedPredictor,
+    Losses,
+    Predictor,
+    ScaledColumns,
+    scaled_columns,
+)
+from ngp.predictors.kernel import Kernel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,6 +68,8 @@ CHUNK_BYTES = 2**27
 # Numbers in a layer of the final predictor that are computed at a time, and rows that it predicts.
 LAYER_NUMBERS = 2**18
 PREDICTED_ROWS = 2**12
+# With up to so many rows the final predictor has infinitely many units.
+MOST_LIMIT_ROWS = 1700
 # Wider final predictors are tried as long as training a layer takes no more operations, and units per training row.
 MOST_REFIT_OPERATIONS = 3e10
 WIDEST = 8
@@ -104,11 +115,12 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
         Standardised columns are clipped at this many deviations, so that no outlier, in training or later, dominates
         the layer. None doesn't clip; columns that aren't standardised are never clipped.
     refit_units : int or "auto", default="auto"
-        Width of the layers of the final predictor. ``"auto"`` also tries wider layers and larger ridges, and takes
-        those with the lowest validation loss, or with the fewest mistakes if classes are judged by the squared error.
-        They are judged on the splits of the pursuit, at most ten of them; more than ten folds, as of leave-one-out,
-        are first merged into five, at random. Wider layers have fewer draws, so that the number of units stays
-        the same until one layer is left.
+        Width of the layers of the final predictor. With ``"auto"`` and up to 1700 rows it has infinitely many units:
+        it is a `Kernel`. With more rows, ``"auto"`` also tries wider layers and larger ridges, and takes those with
+        the lowest validation loss, or with the fewest mistakes if classes are judged by the squared error. They are
+        judged on the splits of the pursuit, at most ten of them; more than ten folds, as of leave-one-out, are first
+        merged into five, at random. Wider layers have fewer draws, so that the number of units stays the same until
+        one layer is left.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the scoring.
 
@@ -250,10 +262,6 @@ class SSFNScorer(BoundScorer):
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
         ridge = scorers[int(np.argmin(losses))].ridge
         return self if ridge == self.ridge else self._with(ridge=ridge)
-
-    def with_columns(self, columns: FloatArray) -> SSFNScorer:
-        """The scorer of the same problem with other columns."""
-        return replace(self, problem=self.problem.with_columns(columns))
 
     @property
     def _ridges(self) -> list[float]:
@@ -427,9 +435,12 @@ class SSFNScorer(BoundScorer):
 
     # ------------------------------------------------------------ the final predictor
 
-    def fit(self, selected: IntArray) -> SSFNPredictor:
+    def fit(self, selected: IntArray) -> FittedPredictor:
         """Train the final predictor on all rows that may train."""
         selected = np.asarray(selected, dtype=np.intp)
+        if self._refits_the_limit:
+            limit = Kernel(clip=self.config.clip)
+            return limit.bind(self.problem, random_state=self.seed, n_jobs=self.n_jobs, device="cpu").fit(selected)
         width, n_draws, ridge = self._refit_size(selected)
         (networks,) = self._train(selected, np.arange(self.problem.n_fit), width, n_draws, [ridge])
         reader = ScaledColumns.as_they_are(selected)
@@ -476,6 +487,17 @@ class SSFNScorer(BoundScorer):
                 break
             found = found[-1:]
         return min(found)[2:]
+
+    @property
+    def _refits_the_limit(self) -> bool:
+        """Whether the final predictor has infinitely many units: of few rows they take less time than wide layers."""
+        config = self.config
+        return (
+            config.refit_units == "auto"
+            and config.standardize
+            and config.bias
+            and self.problem.n_fit <= MOST_LIMIT_ROWS
+        )
 
     @property
     def _refit_widths(self) -> list[tuple[int, int]]:
@@ -778,11 +800,6 @@ class SSFNClusterScorer(SSFNGpuScorer):
 
     def _warm(self) -> None:
         """Leave it to the workers."""
-
-    def with_columns(self, columns: FloatArray) -> SSFNScorer:
-        """The scorer of the same problem with other columns: on this machine, which may have no GPU."""
-        problem = self.problem.with_columns(columns)
-        return SSFNScorer(self.config, problem, self.seed, self.n_jobs, self.n_layers, self.ridge)
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""

@@ -30,7 +30,7 @@ from ngp.data.sources import as_columns, in_memory
 from ngp.greedy.path import Step, additions
 from ngp.greedy.stability import STABLE_FROM
 from ngp.io import write_whole
-from ngp.predictors.committee import Committee, Schedule, resolve_predictor
+from ngp.predictors.committee import Committee, Schedule, settled
 
 __all__ = ["Result"]
 
@@ -335,13 +335,17 @@ def _question(selector: Any, y: Any, target: str) -> Question:
     classes, shape = getattr(selector, "classes_", None), np.shape(y)
     silent = {"checkpoint", "verbose"}  # they don't bear on what is selected
     given = {name: value for name, value in selector.get_params(deep=False).items() if name not in silent}
-    predictor, cv = resolve_predictor(selector.predictor), _cv_in_words(selector.cv)
+    n_rows, n_candidates, used = int(shape[0]), selector.groups_.n_groups, selector.cv
+    predictor, _ = settled(selector.predictor, used, n_rows=n_rows, n_candidates=n_candidates)
+    if isinstance(used, str) and used == "auto":
+        used = "loo" if len(selector.path_[0].fold_weights) == n_rows else 5
+    cv = _cv_in_words(used)
     name = "one per step" if isinstance(predictor, Schedule) else predictor.name
     return Question(
         task=selector.task_,
         target=target,
         classes=None if classes is None else _class_names(classes),
-        n_samples=int(shape[0]),
+        n_samples=n_rows,
         n_outputs=int(shape[1]) if len(shape) > 1 else 1,
         predictor=", ".join(predictor.names) if isinstance(predictor, Committee) else name,
         cv=cv,
