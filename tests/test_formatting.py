@@ -29,7 +29,7 @@ from ngp.greedy.path import Step, additions, chosen, finished
 def steps_of(words: str, taken: Sequence[int] = ()) -> tuple[Step, ...]:
     """A path such as "+1 +2 -1 3/2", of which some steps were taken back, as a pursuit would mark it."""
     first = cases.decoy().selector.path_[0]
-    steps = [first]
+    steps, stood = [first], 0
     for place, word in enumerate(words.split(), 1):
         added, _, dropped = word.partition("/") if "/" in word else (word[1:], "", word[1:])
         action: Literal["add", "drop", "swap"] = "swap" if "/" in word else "add" if word[0] == "+" else "drop"
@@ -42,9 +42,12 @@ def steps_of(words: str, taken: Sequence[int] = ()) -> tuple[Step, ...]:
                 dropped=gone,
                 name=f"x{added}",
                 columns=np.array([int(added)]),
+                n_selected=steps[-1 if place in taken else stood].n_selected
+                + {"add": 1, "swap": 0, "drop": -1}[action],
                 kept=place not in taken,
             )
         )
+        stood = stood if place in taken else place
     return finished(steps, "").steps
 
 

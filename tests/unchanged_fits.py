@@ -114,7 +114,7 @@ FITS: Mapping[str, Callable[[], Any]] = {
     "as published": selector("sum", PublishedSSFN(), n_features_to_select=2),
     "final network of its own size": selector("sum", SSFN(n_units=20, n_draws=2), n_features_to_select=2),
     "kernel": selector("curve", Kernel, n_features_to_select=2),
-    "kernel, arc-cosine, loo": selector("curve", Kernel(kernel="arc-cosine"), cv="loo", n_features_to_select=2),
+    "kernel, loo": selector("curve", Kernel(), cv="loo", n_features_to_select=2),
     "kernel, classes": selector("classes", Kernel, n_features_to_select=2),
     "mlp": selector("curve", MLP(**NETWORK), n_features_to_select=2),
     "mlp, classes, two layers": selector("classes", MLP(**NETWORK, n_layers=2), n_features_to_select=2),

@@ -91,17 +91,31 @@ def group_names(steps: Sequence[Step]) -> dict[int, str]:
 
 def undone(steps: Sequence[Step]) -> dict[int, int]:
     """Additions that a later step dropped or exchanged: the number of the addition -> the number of the later step."""
-    found: dict[int, int] = {}
-    drops: dict[int, int] = {}  # group -> the step that drops it; searched from the end for the addition before it
-    for number in reversed(range(len(steps))):
-        step = steps[number]
-        if not step.kept:
-            if step.group is None or step.group not in drops:
-                continue
-            found[number] = drops.pop(step.group)
-        if step.dropped is not None:
-            drops[step.dropped] = number
+    standing: list[int] = []
+    for number, step in enumerate(steps):
+        # What the rule took back is what would have to be undone for this step to be possible.
+        before = step.n_selected - {"start": 0, "add": 1, "swap": 0, "drop": -1}[step.action]
+        while standing and not (
+            steps[standing[-1]].n_selected == before
+            and (step.dropped is None or _holds(steps, standing, step.dropped))
+            and (step.group is None or not _holds(steps, standing, step.group))
+        ):
+            standing.pop()
+        standing.append(number)
+    while standing and not steps[standing[-1]].kept:
+        standing.pop()
+    found, additions = {}, {}
+    for number in standing:
+        if (dropped := steps[number].dropped) is not None:
+            found[additions.pop(dropped)] = number
+        additions[steps[number].group] = number
     return found
+
+
+def _holds(steps: Sequence[Step], standing: Sequence[int], group: int) -> bool:
+    """Whether a group is selected after some steps."""
+    last = next((steps[i] for i in reversed(standing) if group in (steps[i].group, steps[i].dropped)), None)
+    return last is not None and last.group == group
 
 
 def taken_back(steps: Sequence[Step]) -> set[int]:

@@ -130,7 +130,7 @@ def compare(
     >>> table[["status", "own", "own_std", "ridge", "ridge_std", "agreement", "selected"]].round(3)
            status    own  own_std  ridge  ridge_std  agreement   selected
     method
-    ngp        ok  0.999    0.000    0.9      0.007        1.0  [0, 1, 2]
+    ngp        ok  1.000    0.000    0.9      0.007        1.0  [0, 1, 2]
     lasso      ok  0.899    0.007    0.9      0.007        1.0  [0, 1, 2]
     """
     require("pandas", "ngp.compare")

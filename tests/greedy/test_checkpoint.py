@@ -106,10 +106,10 @@ OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "folds": ({"cv": 3}, "other validation rows"),
     "groups": ({"groups": [[i] for i in range(11, -1, -1)]}, "other groups"),
     "fixed": ({"fixed": [0]}, "other fixed"),
-    "seed": ({"random_state": 1}, "other random_state, other validation rows"),
+    "seed": ({"random_state": 1}, "other random_state"),
     "number": ({"n_features_to_select": 3}, "n_features_to_select was 4 and is 3"),
     "threshold": ({"tol": 0.5}, "tol was None and is 0.5"),
-    "predictor": ({"predictor": "kernel"}, "predictor was 'ssfn' and is 'kernel'"),
+    "predictor": ({"predictor": "kernel"}, "predictor was 'auto' and is 'kernel'"),
     "units": ({"predictor": SSFN(n_units=99)}, "other predictor"),
 }
 
@@ -181,7 +181,7 @@ def test_steps_come_back_as_they_were() -> None:
 
 def test_layers_and_ridges_come_back_too() -> None:
     """Of a race, in which the leaders have more layers, and of steps of which some have a ridge."""
-    steps = fit(None, stop=MaxFeatures(3), n_features_to_select=None).path_
+    steps = fit(None, predictor="ssfn", stop=MaxFeatures(3), n_features_to_select=None).path_
     assert np.isnan(steps[0].ridge)
     assert all(0.1 <= step.ridge <= 1000 for step in steps[1:])
     assert all(step.layers[step.group] == 8 for step in steps[1:])

@@ -19,7 +19,7 @@ from ngp.datasets import make_artificial
 from ngp.greedy import screening, unexplained
 from ngp.greedy.screening import Screening, n_scored
 from ngp.greedy.stopping import MaxFeatures
-from ngp.greedy.unexplained import RIDGES, leave_one_out, residuals_of, rows_read, selected_inputs
+from ngp.greedy.unexplained import Unexplained, rows_read
 from ngp.kernels import screening as screening_kernel
 from ngp.predictors import MLP, SSFN
 from ngp.predictors.base import ColumnSets
@@ -139,33 +139,12 @@ def test_the_numpy_twin_ranks_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(promises(problem, [7, 31]), compiled, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("n_rows", [30, 120])  # fewer rows than functions, and more
-def test_residuals_are_those_of_regressions_that_miss_one_row(n_rows: int) -> None:
-    random = np.random.default_rng(0)
-    design, weights = random.normal(size=(n_rows, 40)), random.uniform(0.2, 2, n_rows)
-    targets = design[:, :2] @ random.normal(size=(2, 2)) + random.normal(size=(n_rows, 2))
-    targets -= np.average(targets, axis=0, weights=weights)
-    best, smallest = targets, np.inf
-    for ridge in RIDGES:  # with the smallest ones, 30 rows are nearly fitted
-        residuals = np.empty_like(targets)
-        for row in range(n_rows):
-            rest = np.arange(n_rows) != row
-            mean, target = (np.average(values[rest], axis=0, weights=weights[rest]) for values in (design, targets))
-            centred, weighted = design[rest] - mean, (design[rest] - mean).T * weights[rest]
-            slopes = np.linalg.solve(weighted @ centred + ridge * np.eye(40), weighted @ (targets[rest] - target))
-            residuals[row] = targets[row] - target - (design[row] - mean) @ slopes
-        if (size := weights @ (residuals**2).sum(axis=1)) < smallest:
-            best, smallest = residuals, size
-    np.testing.assert_allclose(leave_one_out(design, targets, weights), best, rtol=1e-8, atol=1e-8)
-
-
 def test_residuals_are_centred_and_smaller_the_more_is_selected() -> None:
     problem = problem_of(sample_weight=np.random.default_rng(0).uniform(size=J))
     rows = rows_read(problem, 0)
     sizes = []
     for selected in ([], [7], [7, 31]):
-        inputs = selected_inputs(problem, np.array(selected, dtype=np.intp), rows)
-        residuals = residuals_of(problem, inputs, rows, 0)
+        residuals = Unexplained.of(problem, np.array(selected, dtype=np.intp), rows, 0).residuals
         assert np.average(residuals, axis=0, weights=problem.weights[rows]) == pytest.approx(0, abs=1e-12)
         sizes.append(float(problem.weights[rows] @ residuals[:, 0] ** 2))
     assert sizes[0] > 1.2 * sizes[1] > 1.2**2 * sizes[2]

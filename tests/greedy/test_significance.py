@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array
 from scipy.special import chdtrc, log_ndtr
 from sklearn.linear_model import LinearRegression, Ridge
+from threadpoolctl import threadpool_limits
 
 from ngp import NeuralGreedyPursuit
 from ngp.data.groups import make_groups
@@ -35,7 +36,8 @@ def problem_of(X: Any, y: Any, **others: Any) -> Problem:
 
 def p_values_of(problem: Problem, selected: Any = NOTHING, seed: int = 0, **others: Any) -> Any:
     candidates = ColumnSets.singles(np.setdiff1d(np.arange(problem.n_columns), selected))
-    return SignificanceTest(problem, 0.01, seed, **others).p_values(np.asarray(selected, np.intp), candidates)
+    with threadpool_limits(1, user_api="blas"):  # as in a fit
+        return SignificanceTest(problem, 0.01, seed, **others).p_values(np.asarray(selected, np.intp), candidates)
 
 
 # ---------------------------------------------------------------- what is left unexplained

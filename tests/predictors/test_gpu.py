@@ -222,7 +222,7 @@ def test_a_gpu_too_small_for_the_compiled_perceptron_leaves_it_to_torch(monkeypa
 # Kernels
 
 
-@pytest.mark.parametrize("settings", [{}, {"kernel": "arc-cosine"}, {"landmarks": 9}, {"ridge": 1e-3, "clip": 1.0}])
+@pytest.mark.parametrize("settings", [{}, {"landmarks": 9}, {"ridge": 1e-3, "clip": 1.0}])
 @pytest.mark.parametrize("name", ["outputs, weights, uneven splits", "classes, hinge, hold-out"])
 def test_kernels_are_those_of_numpy(name: str, settings: dict[str, Any]) -> None:
     problem, predictor = make_case(**PROBLEMS[name]), Kernel(**settings)

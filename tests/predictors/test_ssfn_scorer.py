@@ -38,7 +38,7 @@ from ngp.data.losses import labels
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.layers import Network, draw_biases, draw_weights, train_networks
 from ngp.kernels.scoring import Penalties
-from ngp.predictors import SSFN, ColumnSets, ssfn
+from ngp.predictors import SSFN, ColumnSets, Kernel, ssfn
 from ngp.predictors.ssfn import FIRST_RIDGE, REFIT_LAYER, REFIT_RIDGES, SSFNScorer
 
 
@@ -221,7 +221,8 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, sett
 
 
 @pytest.mark.parametrize("cv", [3, "loo", "explicit"])
-def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any) -> None:
+def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssfn, "MOST_LIMIT_ROWS", 0)
     scorer = bind(make_case("outputs", cv=cv))
     width, n_draws, ridge = scorer._refit_size(SELECTED)
     chosen = scorer._refit_losses(SELECTED, width, n_draws, [ridge])[1, 0]
@@ -231,6 +232,14 @@ def test_the_automatic_size_is_at_least_as_good_as_the_scored_one(cv: Any) -> No
     assert n_draws == -(-scorer.config.n_draws // factor)  # the number of units stays until one layer is left
     networks = scorer.fit(SELECTED).networks
     assert [network.layers[0].weights.shape for network in networks] == [(len(SELECTED), width)] * n_draws
+
+
+def test_with_few_rows_the_final_predictor_has_infinitely_many_units() -> None:
+    problem = make_case("outputs")
+    limit = Kernel().bind(problem, random_state=0, n_jobs=1, device="cpu").fit(SELECTED).predict(problem.X)
+    np.testing.assert_array_equal(bind(problem).fit(SELECTED).predict(problem.X), limit)
+    wide = bind(problem, refit_units=3000, ridge=300.0).fit(SELECTED).predict(problem.X)
+    assert np.corrcoef(wide[:, 0], limit[:, 0])[0, 1] > 0.95
 
 
 def test_larger_ridges_are_tried_unless_the_size_is_given() -> None:

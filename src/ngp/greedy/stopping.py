@@ -481,7 +481,7 @@ class MaxFits(StopRule):
     >>> X, y, truth = make_ohm(100, random_state=0)
     >>> selector = NeuralGreedyPursuit(stop=MaxFits(15), random_state=0).fit(X, y)
     >>> selector.stop_reason_, sum(step.n_fits for step in selector.path_)
-    ('the budget of 15 fits is used up; the path is partial', 26)
+    ('the budget of 15 fits is used up; the path is partial', 20)
     """
 
     n: int
