@@ -407,7 +407,8 @@ class Significance(StopRule):
             return None
         p_value = min(step.p_value for step in steps[-unpaid:])
         what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps are"
-        return Stop(f"{what} not significant, p = {p_value:.2g}", len(steps) - 1 - unpaid)
+        why = "not significant" if p_value > self.level else "not significant or without a lower loss"
+        return Stop(f"{what} {why}, p = {p_value:.2g}", len(steps) - 1 - unpaid)
 
     def tests(self, steps: Sequence[Step]) -> bool:
         """In every step."""
