@@ -109,6 +109,20 @@ def test_study_and_fifty_features() -> None:
     assert f"predicts better on {better} of them and worse on {worse}" in text
 
 
+def test_wide_tables() -> None:
+    text, results = page("docs/developer/study.md"), json.loads((RESULTS / "wide.json").read_text(encoding="utf-8"))
+    cells = {
+        f"{name} | {k}": [accuracy[method]["mean"] for method in results["overall"]]
+        for name, found in results["tables"].items()
+        for k, accuracy in found["accuracy"].items()
+    }
+    for title, values in {**cells, "mean |": list(results["overall"].values())}.items():
+        assert f"| {title} | {' | '.join(f'{value:.3f}' for value in values)} |" in text
+    (behind,) = results["behind"]
+    assert (behind["table"], behind["k"], behind["best"]) == ("GLIOMA", 30, "forest")
+    assert f"ahead of NGP by {-behind['difference']:.3f}" in text
+
+
 def test_other_methods() -> None:
     cell = r" ([\d.]+) \|"
     rows = re.findall(rf"^\| ([a-z-]+) \|{cell * 4}", page("docs/methods.md"), flags=re.MULTILINE)
