@@ -19,6 +19,7 @@ def test_a_fit_answers_as_before(name: str) -> None:
     assert found.keys() == SAVED[name].keys()
     for what, expected in SAVED[name].items():
         if isinstance(np.ravel(expected)[0] if len(expected) else 0, float):
-            np.testing.assert_allclose(found[what], expected, rtol=1e-6, atol=1e-6, err_msg=what)
+            # Losses have single precision, and other processors round otherwise.
+            np.testing.assert_allclose(found[what], expected, rtol=1e-4, atol=1e-5, err_msg=what)
         else:
             assert found[what] == expected, what

@@ -187,7 +187,6 @@ def test_memory_of_columns_and_of_the_work_counts() -> None:
     found = make_selector(screen=5).estimate(wide, wide[:, 0])
     losses = 8 * 4 * wide.shape[1]
     assert losses < found.memory < 10 * losses
-    assert found.seconds[1] < 1000
     table = rng.normal(size=(12_000, 4))
     layers = 20 * 12_000 * 104 * 4  # draws, rows, units, bytes
     found = make_selector(SSFN(n_draws=20, refit_units=1), n_features_to_select=1).estimate(table, table[:, 0])
