@@ -162,6 +162,7 @@ def random_case(seed: int) -> Case:
 CASES = {
     "plain": Case(),
     "Q=3": Case(n_outputs=3),
+    "m=0": Case(n_new=0, n_draws=2),
     "m=0, Q=3": Case(n_new=0, n_outputs=3, n_draws=2, weights="real"),
     "m=2, Q=1": Case(n_new=2),
     "m=2, Q=3": Case(n_new=2, n_outputs=3),

@@ -198,11 +198,11 @@ def test_a_worker_killed_in_the_middle_of_a_step_changes_nothing(
 ) -> None:
     original, killed, home = ssfn._chunk_losses, tmp_path / "killed", os.getpid()
 
-    def kill_one(problem: Problem, remote: Any, step: Any, candidates: Any) -> Any:
+    def kill_one(problem: Problem, remote: Any, step: Any, candidates: Any, *others: Any) -> Any:
         if len(step.selected) == 1 and 12 in candidates and not killed.exists() and os.getpid() != home:
             killed.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(problem, remote, step, candidates)
+        return original(problem, remote, step, candidates, *others)
 
     monkeypatch.setattr(ssfn, "_chunk_losses", kill_one)
     monkeypatch.setattr(ssfn, "CHUNK_NUMBERS", 5 * len(X))

@@ -104,7 +104,8 @@ def undone(steps: Sequence[Step]) -> dict[int, int]:
         standing.append(number)
     while standing and not steps[standing[-1]].kept:
         standing.pop()
-    found, additions = {}, {}
+    found: dict[int, int] = {}
+    additions: dict[int | None, int] = {}
     for number in standing:
         if (dropped := steps[number].dropped) is not None:
             found[additions.pop(dropped)] = number

@@ -106,6 +106,29 @@ def test_losses_before_the_ridge_is_chosen_and_with_fewer_layers() -> None:
         assert difference_from_twin(stage) <= 1e-9
 
 
+@pytest.mark.parametrize("case", [{"kind": "outputs"}, {"cv": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)}])
+def test_a_stage_only_adds_layers_to_those_of_the_last_one(
+    case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: list[tuple[int, int]] = []
+
+    def chunk_losses(self: SSFNScorer, step: Any, candidates: Any, *others: Any) -> Any:
+        trained.append((len(step.draws), len(candidates)))
+        return original(self, step, candidates, *others)
+
+    original = SSFNScorer.chunk_losses
+    monkeypatch.setattr(SSFNScorer, "chunk_losses", chunk_losses)
+    problem, some = make_case(**case), CANDIDATES.take(np.array([0, 2, 3]))
+    stages = bind(problem, n_draws=6).stages
+    stages[0].add_losses(SELECTED, CANDIDATES)
+    for stage, n_new in zip(stages[1:], (1, 2, 2), strict=True):
+        trained.clear()
+        found = stage.add_losses(SELECTED, some).parts
+        assert {n for n, _ in trained} == {n_new}
+        fresh = bind(problem, n_draws=stage.n_layers).add_losses(SELECTED, some).parts
+        np.testing.assert_allclose(found, fresh, rtol=1e-9)
+
+
 def test_first_step_and_long_selections() -> None:
     scorer = bind(make_case("outputs", weighted=True))
     nonempty = ColumnSets.of([[0], [2], [3, 5], [6, 2, 0]])

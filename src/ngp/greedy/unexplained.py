@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ngp._types import FloatArray, IntArray
+from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.predictors.base import scaled_columns
@@ -91,23 +91,29 @@ class Unexplained:
 
         In single precision: hundreds of them are compared with each other.
         """
+        inputs, roots = self.inputs.astype(np.float32), np.sqrt(self.weights)[:, None].astype(np.float32)
         layers = {
-            n_new: unit_layer(self.inputs, self.seed, N_UNITS, n_new) for n_new in {len(each) for each in candidates}
+            n_new: [values.astype(np.float32) for values in unit_layer(self.inputs, self.seed, N_UNITS, n_new)]
+            for n_new in {len(each) for each in candidates}
         }
-        return np.array([self._error_with(columns, *layers[len(columns)]) for columns in candidates])
+        return np.array(
+            [self._error_with(inputs, roots, each.astype(np.float32), *layers[len(each)]) for each in candidates]
+        )
 
-    def _error_with(self, columns: FloatArray, base: FloatArray, slots: FloatArray) -> float:
-        n_linear = self.inputs.shape[1] + len(columns)
+    def _error_with(
+        self, inputs: AnyArray, roots: AnyArray, columns: AnyArray, base: AnyArray, slots: AnyArray
+    ) -> float:
+        n_linear = inputs.shape[1] + len(columns)
         design = np.empty((len(base), n_linear + N_UNITS), np.float32)
-        design[:, :n_linear] = np.hstack([self.inputs, columns.T])
-        np.maximum(base + columns.T @ slots, 0, out=design[:, n_linear:], casting="same_kind")
-        shares, roots = self.weights / self.weights.sum(), np.sqrt(self.weights)[:, None]
-        design -= (shares @ design).astype(np.float32)
-        design *= roots.astype(np.float32)
+        design[:, :n_linear] = np.hstack([inputs, columns.T])
+        np.maximum(base + columns.T @ slots, 0, out=design[:, n_linear:])
+        shares = self.weights / self.weights.sum()
+        design -= shares.astype(np.float32) @ design
+        design *= roots
         gram = design.T @ design
         gram[np.diag_indices_from(gram)] += max(self.ridge, SINGLE_ROUNDING * gram.trace())
         vectors = solve_triangular(np.linalg.cholesky(gram), design.T, lower=True, check_finite=False)
-        inner = self.targets - vectors.T @ (vectors @ (roots * self.targets)) / roots
+        inner = self.targets - vectors.T @ (vectors @ (roots * self.targets.astype(np.float32))) / roots
         freedom = 1 - np.einsum("ij,ij->j", vectors, vectors) - shares
         errors = inner / np.maximum(freedom, LEAST_FREEDOM)[:, None]
         return float(shares @ (errors**2).sum(axis=1))

@@ -8,11 +8,13 @@
 
 typedef struct {
     long one, target, lin;    /* where in a row the intercept, the targets and the linear units begin */
-    long n_lin, lin_width;    /* linear units of a fold: 2 Q; padded but in the simplest case */
+    long n_lin, lin_width;    /* linear units of a fold: 2 Q; padded for one output, but in the simplest case */
     long row_width;           /* padded */
     long tail_first;          /* the vector in which the hidden units end: from here on `tail` is added */
     long seg_width;           /* columns whose Gram matrices are kept apart by segment: up to the targets */
     long n_params, sys_width; /* of a fold's normal equations */
+    long out_width;           /* outputs, padded if there are several: the solution has so many for each parameter */
+    long solution_size;       /* of a fold */
     int store_segments;
     /* Shared by the candidates that are worked on together: */
     REAL *block;              /* BLOCK_ROWS x row_width */
@@ -30,8 +32,8 @@ typedef struct {
     /* A candidate's own, kept from block to block: */
     NAME64(LinearWork) linear;
     REAL *shift;              /* base_width */
-    REAL *solution;           /* K x Q x sys_width: weights of hidden units and 1, zero beyond */
-    REAL *lin_solution;       /* K x Q x lin_width: weights of the linear units */
+    REAL *solution;           /* K x n_params x out_width weights; of one output, hidden units and 1, zero beyond */
+    REAL *lin_solution;       /* K x lin_width: then those of the linear units */
     double *sums;             /* where there are several blocks: grams and lin_gram, widths as for double */
 } NAME(Work);
 typedef NAME(Work) NAME(Solver); /* a name for other templates */
@@ -71,8 +73,8 @@ static inline __attribute__((always_inline)) void NAME(hidden)(
         }
 }
 
-/* Rows [from, to) into the block: hidden units and tail. */
-static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long from, long to)
+/* Rows [from, to) into the block: hidden units, and the tail up to a column. */
+static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long from, long to, long end)
 {
     const long J = t->linear.n_rows, width = t->base_width, stride = w->row_width;
     const long tail_first = w->tail_first, tail_width = stride - tail_first;
@@ -89,7 +91,7 @@ static void NAME(fill)(const Task *t, const Work *w, long cand, long draw, long 
         const REAL *tail = w->tail + j * tail_width - tail_first;
         if (tail_first < width) /* the vector that hidden units and tail share */
             *(vec *)(row + tail_first) += *(const vec *)(tail + tail_first);
-        for (long c = width; c < stride; c += VW)
+        for (long c = width; c < end; c += VW)
             *(vec *)(row + c) = *(const vec *)(tail + c);
     }
 }
@@ -102,7 +104,7 @@ static void NAME(find_shift)(const Task *t, Work *w, long cand, long draw)
     memset(w->shift, 0, t->base_width * sizeof(REAL));
     if (!t->linear.intercept)
         return;
-    NAME(fill)(t, w, cand, draw, 0, n);
+    NAME(fill)(t, w, cand, draw, 0, n, 0);
     for (long j = 0; j < n; j++)
         for (long c = 0; c < t->base_width; c += VW)
             *(vec *)(w->shift + c) += *(vec *)(w->block + j * w->row_width + c);
@@ -116,7 +118,7 @@ static APART void NAME(add_rows)(const Task *t, Work *w, long cand, long draw, l
 {
     const long ld = w->row_width, rows = to - from, lin_ld = w->row_width - w->seg_width;
     const REAL *P = w->block, *V = w->block;
-    NAME(fill)(t, w, cand, draw, from, to);
+    NAME(fill)(t, w, cand, draw, from, to, ld);
     if (t->weighted) {
         for (long j = 0; j < rows; j++)
             for (long c = 0; c < ld; c += VW)
@@ -183,13 +185,17 @@ static APART void NAME(fill_tail)(const Task *t, Work *w, long cand)
             tail[w->target + q] = targets[j * Q + q];
     }
     NAME64(linear_predictions)(lin, &w->linear, t->columns + cand * t->n_new * J, w->y);
-    for (long fold = 0; fold < lin->n_folds; fold++)
-        for (long q = 0; q < Q; q++) {
-            const double *y = w->y + (fold * Q + q) * J;
-            const long first = lin->segments[fold + 1], last = lin->segments[fold + 2];
-            REAL *tail = w->tail + w->lin + fold * w->n_lin + q - w->tail_first, *own = w->own_lin + q;
-            NAME(split_signs)(y, tail, width, Q, 0, first);
-            NAME(split_signs)(y, own, w->lin_width, Q, first, last); /* in `tail` these stay zero */
-            NAME(split_signs)(y, tail, width, Q, last, J);
-        }
+    for (long from = 0; from < J; from += CACHED_ROWS) {
+        const long to = MIN(from + CACHED_ROWS, J);
+        for (long fold = 0; fold < lin->n_folds; fold++)
+            for (long q = 0; q < Q; q++) {
+                const double *y = w->y + (fold * Q + q) * J;
+                const long first = lin->segments[fold + 1], last = lin->segments[fold + 2];
+                REAL *tail = w->tail + w->lin + fold * w->n_lin + q - w->tail_first, *own = w->own_lin + q;
+                NAME(split_signs)(y, tail, width, Q, from, MIN(first, to));
+                /* In `tail` these stay zero: */
+                NAME(split_signs)(y, own, w->lin_width, Q, MAX(first, from), MIN(last, to));
+                NAME(split_signs)(y, tail, width, Q, MAX(last, from), to);
+            }
+    }
 }

@@ -16,12 +16,14 @@ static void NAME(set_widths)(const Task *t, Work *w)
     w->target = w->one + t->linear.intercept;
     w->lin = w->target + Q;
     w->n_lin = 2 * Q;
-    w->lin_width = NAME(is_single)(t) ? w->n_lin : PAD(w->n_lin);
+    w->lin_width = Q == 1 && !NAME(is_single)(t) ? PAD(w->n_lin) : w->n_lin; /* read as whole vectors */
     w->row_width = PAD(w->lin + K * w->n_lin);
     w->seg_width = PAD(w->lin);
     w->tail_first = t->n_hidden / VW * VW;
     w->n_params = w->target + w->n_lin;
-    w->sys_width = PAD(w->n_params + Q);
+    w->out_width = Q > 1 ? PAD(Q) : 1;
+    w->sys_width = PAD(w->n_params + w->out_width);
+    w->solution_size = Q > 1 ? w->n_params * w->out_width : w->sys_width;
     w->store_segments = t->blocked || (double)(K + 1) * w->seg_width * w->seg_width * sizeof(REAL) < (1 << 21);
 }
 
@@ -60,7 +62,7 @@ static __attribute__((unused)) size_t NAME(lay_out_solver)(const Task *t, Work *
     TAKE(system, (w->n_params + VW) * w->sys_width);
     TAKE(floor, w->n_params);
     TAKE(total, w->seg_width * w->seg_width);
-    TAKE(solution, t->linear.n_folds * t->linear.n_outputs * w->sys_width);
+    TAKE(solution, t->linear.n_folds * w->solution_size);
     return bytes;
 }
 
@@ -75,13 +77,13 @@ static size_t NAME(keep_linear)(const Task *t, Work *w, char *memory)
 
 static size_t NAME(keep_draw)(const Task *t, Work *w, char *memory)
 {
-    const long K = t->linear.n_folds, Q = t->linear.n_outputs;
+    const long K = t->linear.n_folds;
     NAME64(Solver) wide;
     NAME64(set_widths)(t, &wide);
     size_t bytes = 0;
     TAKE(shift, t->base_width);
-    TAKE(solution, K * Q * w->sys_width);
-    TAKE(lin_solution, K * Q * w->lin_width);
+    TAKE(solution, K * w->solution_size);
+    TAKE(lin_solution, K * w->lin_width);
     TAKE(sums, t->blocked ? (K + 1) * wide.seg_width * wide.seg_width
                                 + wide.row_width * (wide.row_width - wide.seg_width) : 0);
     return bytes;
@@ -127,9 +129,11 @@ static void NAME(solve_sums)(const Task *t, Work *w, NAME64(Solver) *wide)
     NAME64(sum_segments)(t, wide);
     for (long fold = 0; fold < K; fold++) {
         NAME64(solve_fold)(t, wide, fold);
-        for (long i = fold * Q; i < (fold + 1) * Q; i++)
-            for (long c = 0; c < w->n_params; c++)
-                w->solution[i * w->sys_width + c] = wide->solution[i * wide->sys_width + c];
+        const double *from = wide->solution + fold * wide->solution_size;
+        REAL *to = w->solution + fold * w->solution_size;
+        for (long i = 0; i < w->n_params; i++)
+            for (long q = 0; q < Q; q++)
+                to[i * w->out_width + q] = from[i * wide->out_width + q];
         NAME(split_solution)(t, w, fold);
     }
 }
@@ -191,10 +195,10 @@ static void NAME(score_draw)(const Task *t, Work *group, long first, long n, lon
     }
     if (t->phases & PREDICT)
         for (long fold = 0; fold < K; fold++)
-            for (long from = bounds[fold + 1]; from < bounds[fold + 2]; from += BLOCK_ROWS)
+            for (long from = bounds[fold + 1]; from < bounds[fold + 2]; from += CACHED_ROWS)
                 for (long i = 0; i < n; i++)
                     NAME(predict_rows)(t, group + i, first + i, draw, fold, from,
-                                       MIN(from + BLOCK_ROWS, bounds[fold + 2]));
+                                       MIN(from + CACHED_ROWS, bounds[fold + 2]));
 }
 
 static int NAME(score)(const Task *t)

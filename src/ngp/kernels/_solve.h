@@ -2,11 +2,14 @@
  *
  * Included once for each (scalar type, instruction set), after _rows.h. */
 
-/* Entry of the total Gram matrix in a column of linear units. */
-static inline REAL NAME(lin_entry)(const Work *w, long r, long c)
+/* Copies `n` entries of a row of the total Gram matrix, from a column of linear units on. */
+static inline void NAME(copy_entries)(const Work *w, long r, long first, long n, REAL *to)
 {
-    return c < w->seg_width ? w->total[r * w->seg_width + c]
-                            : w->lin_gram[r * (w->row_width - w->seg_width) + c - w->seg_width];
+    const long apart = MAX(0, MIN(n, w->seg_width - first)), ld = w->row_width - w->seg_width;
+    for (long c = 0; c < apart; c++)
+        to[c] = w->total[r * w->seg_width + first + c];
+    for (long c = apart; c < n; c++)
+        to[c] = w->lin_gram[r * ld + first + c - w->seg_width];
 }
 
 /* Normal equations of one fold, columns [hidden | 1 | linear units | targets], upper triangle. */
@@ -19,8 +22,7 @@ static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
         REAL *row = w->system + i * ld;
         for (long c = i / VW * VW; c < own; c += VW)
             *(vec *)(row + c) = *(vec *)(w->total + i * seg + c) - *(const vec *)(part + i * seg + c);
-        for (long a = 0; a < w->n_lin; a++)
-            row[own + a] = NAME(lin_entry)(w, i, lin + a);
+        NAME(copy_entries)(w, i, lin, w->n_lin, row + own);
         for (long q = 0; q < Q; q++)
             row[own + w->n_lin + q] = w->total[i * seg + own + q] - part[i * seg + own + q];
         for (long c = w->n_params + Q; c < ld; c++)
@@ -29,10 +31,9 @@ static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
     for (long a = 0; a < w->n_lin; a++) {
         REAL *row = w->system + (own + a) * ld;
         memset(row, 0, ld * sizeof(REAL));
-        for (long b = a; b < w->n_lin; b++)
-            row[own + b] = NAME(lin_entry)(w, lin + a, lin + b);
+        NAME(copy_entries)(w, lin + a, lin + a, w->n_lin - a, row + own + a);
         for (long q = 0; q < Q; q++)
-            row[own + w->n_lin + q] = NAME(lin_entry)(w, own + q, lin + a);
+            NAME(copy_entries)(w, own + q, lin + a, 1, row + own + w->n_lin + q);
     }
     for (long i = 0; i < w->n_params; i++) {
         REAL *pivot = w->system + i * ld + i;
@@ -47,13 +48,15 @@ static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
 static APART void NAME(solve_fold)(const Task *t, Work *w, long fold)
 {
     const long n = w->n_params, ld = w->sys_width, Q = t->linear.n_outputs;
-    REAL *solution = w->solution + fold * Q * ld;
+    REAL *solution = w->solution + fold * w->solution_size;
     double lambda = t->ridge;
     for (int attempt = 0; attempt < 100; attempt++) {
         NAME(assemble)(t, w, fold, lambda);
         if (NAME(cholesky)(w->system, n, ld, w->floor)) {
-            for (long q = 0; q < Q; q++)
-                NAME(back_substitute)(w->system, n, ld, n + q, solution + q * ld);
+            if (Q > 1)
+                NAME(back_substitute_all)(w->system, n, ld, n, Q, solution, w->out_width);
+            else
+                NAME(back_substitute)(w->system, n, ld, n, solution);
             return;
         }
         double smallest = 0;
@@ -90,53 +93,77 @@ static void NAME(predict_single)(const Task *t, Work *w, long cand, long draw, l
     }
 }
 
-/* Adds `n` outputs of one row, from q on. Side by side, they read its hidden units once. */
-static inline __attribute__((always_inline)) void NAME(predict_outputs)(
-    const Task *t, const Work *w, long fold, long q, const REAL *row, const REAL *lin, REAL *out, const int n)
+/* Adds products of parameters [0, n_params) of n rows, `ld` wide, with the weights o of all outputs. */
+static inline __attribute__((always_inline)) const REAL *NAME(add_outputs)(
+    const REAL *rows, long ld, const REAL *o, long width, long n_params, vec *acc, const int n)
 {
-    const long width = w->sys_width, lin_width = w->lin_width, first = fold * t->linear.n_outputs + q;
-    const REAL *o = w->solution + first * width, *lin_o = w->lin_solution + first * lin_width;
+    const REAL *second = rows + n / 2 * ld; /* two pointers and few offsets instead of a pointer for each row */
+    for (long c = 0; c < n_params; c++, o += width)
+        for (int i = 0; i < (n + 1) / 2; i++) {
+            acc[i] += rows[i * ld + c] * *(const vec *)o;
+            if (n > 1)
+                acc[n / 2 + i] += second[i * ld + c] * *(const vec *)o;
+        }
+    return o;
+}
+
+/* Adds the outputs of n rows. Side by side, they read the weights once. */
+static inline __attribute__((always_inline)) void NAME(predict_outputs)(
+    const Task *t, const Work *w, const REAL *solution, const REAL *rows, const REAL *lin, REAL *out, const int n)
+{
+    const long Q = t->linear.n_outputs, width = w->out_width;
     const REAL share = (REAL)1 / t->n_draws;
-    vec acc[5] = {{0}};
-    for (long c = 0; c < w->target; c += VW) {
-        const vec units = *(const vec *)(row + c);
+    for (long first = 0; first < Q; first += VW) {
+        vec acc[8] = {{0}};
+        const REAL *o = NAME(add_outputs)(rows, w->row_width, solution + first, width, w->target, acc, n);
+        NAME(add_outputs)(lin, w->lin_width, o, width, w->n_lin, acc, n);
         for (int i = 0; i < n; i++)
-            acc[i] += units * *(const vec *)(o + i * width + c);
+            for (long q = first; q < MIN(first + VW, Q); q++)
+                out[i * Q + q] += share * acc[i][q - first];
     }
-    for (long a = 0; a < lin_width; a += VW)
-        for (int i = 0; i < n; i++)
-            acc[i] += *(const vec *)(lin + a) * *(const vec *)(lin_o + i * lin_width + a);
-    for (int i = 0; i < n; i++)
-        out[q + i] += share * NAME(lane_sum)(acc[i]);
+}
+
+/* The output of one row, if there is one. */
+static REAL NAME(single_output)(const Work *w, long fold, const REAL *row, const REAL *lin)
+{
+    const REAL *o = w->solution + fold * w->solution_size, *lin_o = w->lin_solution + fold * w->lin_width;
+    vec acc = {0};
+    for (long c = 0; c < w->target; c += VW)
+        acc += *(const vec *)(row + c) * *(const vec *)(o + c);
+    for (long a = 0; a < w->lin_width; a += VW)
+        acc += *(const vec *)(lin + a) * *(const vec *)(lin_o + a);
+    return NAME(lane_sum)(acc);
 }
 
 /* Adds the predictions of some of the fold's own rows, which its output weights have never seen. */
-static void NAME(predict_rows)(const Task *t, Work *w, long cand, long draw, long fold, long from, long to)
+static APART void NAME(predict_rows)(const Task *t, Work *w, long cand, long draw, long fold, long from, long to)
 {
-    const long Q = t->linear.n_outputs;
+    const long Q = t->linear.n_outputs, stride = w->row_width;
+    const REAL *solution = w->solution + fold * w->solution_size, *lin = w->own_lin + from * w->lin_width;
     REAL *out = (REAL *)t->out + cand * t->linear.n_rows * Q;
     if (NAME(is_single)(t)) {
         NAME(predict_single)(t, w, cand, draw, fold, from, to);
         return;
     }
-    NAME(fill)(t, w, cand, draw, from, to);
-    for (long j = from; j < to; j++) {
-        const REAL *row = w->block + (j - from) * w->row_width, *lin = w->own_lin + j * w->lin_width;
-        long q = 0;
-        for (; q + 5 <= Q; q += 5)
-            NAME(predict_outputs)(t, w, fold, q, row, lin, out + j * Q, 5);
-        for (; q < Q; q++)
-            NAME(predict_outputs)(t, w, fold, q, row, lin, out + j * Q, 1);
-    }
+    NAME(fill)(t, w, cand, draw, from, to, w->target);
+    out += from * Q;
+    long j = 0;
+    if (Q == 1)
+        for (; j < to - from; j++)
+            out[j] += NAME(single_output)(w, fold, w->block + j * stride, lin + j * w->lin_width) / t->n_draws;
+    for (; j + 8 <= to - from; j += 8)
+        NAME(predict_outputs)(t, w, solution, w->block + j * stride, lin + j * w->lin_width, out + j * Q, 8);
+    for (; j < to - from; j++)
+        NAME(predict_outputs)(t, w, solution, w->block + j * stride, lin + j * w->lin_width, out + j * Q, 1);
 }
 
-/* Sets the weights of the linear units apart: what stands in their place in a row belongs to other columns. */
+/* Sets the weights of the linear units apart, of one output: what stands in their place in a row belongs to other
+ * columns. */
 static void NAME(split_solution)(const Task *t, Work *w, long fold)
 {
-    for (long q = 0; q < t->linear.n_outputs; q++) {
-        const long i = fold * t->linear.n_outputs + q;
-        REAL *o = w->solution + i * w->sys_width;
-        memcpy(w->lin_solution + i * w->lin_width, o + w->target, w->n_lin * sizeof(REAL));
-        memset(o + w->target, 0, (w->sys_width - w->target) * sizeof(REAL));
-    }
+    REAL *o = w->solution + fold * w->solution_size;
+    if (t->linear.n_outputs > 1)
+        return;
+    memcpy(w->lin_solution + fold * w->lin_width, o + w->target, w->n_lin * sizeof(REAL));
+    memset(o + w->target, 0, (w->sys_width - w->target) * sizeof(REAL));
 }

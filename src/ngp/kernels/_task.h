@@ -44,6 +44,8 @@ enum { LINEAR_SUMS = 1, LINEAR_SOLVE = 2, LAYER_START = 4, LAYER_SUMS = 8, LAYER
 /* Rows that are filled and multiplied together: they stay in the second-level cache, and there are enough of them
  * for the Gram matrix, which is read and written once a block, not to count. */
 #define BLOCK_ROWS 192
+/* Rows that stay in the first-level cache while their linear units are written, or they are predicted. */
+#define CACHED_ROWS 32
 /* Rows whose mean the hidden units are shifted by. */
 #define SHIFT_ROWS 64
 
@@ -55,6 +57,7 @@ enum { LINEAR_SUMS = 1, LINEAR_SOLVE = 2, LAYER_START = 4, LAYER_SUMS = 8, LAYER
 #define APART __attribute__((noinline))
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 enum { SQUARED_ERROR, CROSS_ENTROPY, HINGE };
 

@@ -173,3 +173,21 @@ static void NAME(back_substitute)(const REAL *S, long n, long ld, long rhs, REAL
         }
     }
 }
+
+/* The same for `count` right-hand sides side by side, from column `rhs` on: x is n x width, padded. The rows' sums go
+ * into four vectors, so that one addition doesn't wait for the other. */
+static void NAME(back_substitute_all)(const REAL *S, long n, long ld, long rhs, long count, REAL *x, long width)
+{
+    for (long q = 0; q < count; q += VW)
+        for (long i = n - 1; i >= 0; i--) {
+            const REAL *row = S + i * ld;
+            vec acc[4] = {*(const vec *)(row + rhs + q), {0}, {0}, {0}};
+            long c = i + 1;
+            for (; c + 4 <= n; c += 4)
+                for (int part = 0; part < 4; part++)
+                    acc[part] -= row[c + part] * *(const vec *)(x + (c + part) * width + q);
+            for (; c < n; c++)
+                acc[0] -= row[c] * *(const vec *)(x + c * width + q);
+            *(vec *)(x + i * width + q) = ((acc[0] + acc[1]) + (acc[2] + acc[3])) / row[i];
+        }
+}

@@ -62,6 +62,8 @@ LEAST_RIDGE = 1e3
 GPU_FROM_OPERATIONS = 1e11
 # Largest number of numbers in the columns of one task.
 CHUNK_NUMBERS = 2**18
+# Predictions that a stage of a race leaves to the next one take this many bytes at most.
+MOST_REMEMBERED = 2**26
 # More rows than these are worked on in blocks; between blocks a chunk of candidates keeps this many bytes.
 BLOCK_ROWS = 2**14
 CHUNK_BYTES = 2**27
@@ -218,14 +220,33 @@ def row_blocks(round_: Round, most_rows: int) -> list[RowBlock]:
     return [RowBlock(own, round_.rows[own], np.searchsorted(own, round_.segments)) for own in places]
 
 
+@dataclass
+class _Memory:
+    """Out-of-fold predictions in the last stage of a race, for each round: the next stage only adds layers to them."""
+
+    n_layers: int = 0
+    predictions: dict[bytes, Sequence[AnyArray]] = field(default_factory=dict)  # by the columns of a candidate
+
+    def of(self, candidates: IntArray) -> list[Sequence[AnyArray]] | None:
+        """Those of some candidates, if all are known."""
+        found = [self.predictions.get(columns.tobytes()) for columns in candidates]
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) else None
+
+
 @dataclass(frozen=True, eq=False)
 class _Step:
     """What candidates of one step that add equally many columns share."""
 
     selected: IntArray
     n_new: int  # number of columns that each candidate adds
+    draws: range  # random layers, without those whose predictions are known
     fits: list[LinearFit]  # in each round the linear part's regressions on the selected columns
     wholes: list[LayerTask | None]  # in each round that has a single block of rows, all that its candidates share
+
+    def penalised(self, penalties: Penalties) -> _Step:
+        """The same with other penalties."""
+        return replace(self, wholes=[task and replace(task, penalties=penalties) for task in self.wholes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +256,7 @@ class SSFNScorer(BoundScorer):
     config: SSFN
     n_layers: int = field()  # without the defaults of `Scorer`
     ridge: float = field()
+    _memory: ClassVar[_Memory | None] = None  # only of the stages of a race
 
     def _with(self, **changes: Any) -> Self:
         """The scorer with other layers or another ridge; it keeps what was computed, which depends on neither."""
@@ -249,17 +271,18 @@ class SSFNScorer(BoundScorer):
 
     @property
     def stages(self) -> Sequence[SSFNScorer]:
-        """Scorers with 1, 2, 4, … layers, this one last."""
+        """Scorers with 1, 2, 4, … layers, as many as this one in the end."""
         numbers = [2**i for i in range(self.n_layers.bit_length()) if 2**i < self.n_layers]
-        return [*(self._with(n_layers=number) for number in numbers), self]
+        memory = _Memory()
+        return [self._with(n_layers=number, _memory=memory) for number in (*numbers, self.n_layers)]
 
     def tuned(self, selected: IntArray, candidates: ColumnSets) -> SSFNScorer:
         """The scorer with the ridge for which the best of some candidates has the lowest loss."""
         if self.config.ridge != "auto":
             return self
         n_layers = min(TUNING_LAYERS, self.n_layers)
-        scorers = [self._with(ridge=ridge, n_layers=n_layers) for ridge in self._ridges]
-        losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
+        scorers = [self._with(ridge=ridge, n_layers=n_layers, _memory=None) for ridge in self._ridges]
+        losses = [found.comparable.min() for found in self._side_by_side(scorers, selected, candidates)]
         ridge = scorers[int(np.argmin(losses))].ridge
         return self if ridge == self.ridge else self._with(ridge=ridge)
 
@@ -316,17 +339,52 @@ class SSFNScorer(BoundScorer):
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g for the new columns g of every candidate."""
+        return self._side_by_side([self], selected, candidates)[0]
+
+    def _side_by_side(
+        self, scorers: Sequence[SSFNScorer], selected: IntArray, candidates: ColumnSets
+    ) -> Sequence[Losses]:
+        """Losses by scorers that differ in their ridges alone: they share all that comes before."""
         selected = np.asarray(selected, dtype=np.intp)
         fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
-        parts = np.empty((len(candidates), len(self.problem.part_weights)))
+        first = scorers[0]
+        memory, new = first._memory or _Memory(), _Memory(first.n_layers)
+        losses = [
+            Losses(np.empty((len(candidates), len(self.problem.part_weights))), self.problem.part_weights)
+            for _ in scorers
+        ]
         for members, columns in candidates.by_size():
-            shared = self.problem, self, self._step(selected, columns.shape[1], fits)
-            length, first = self._chunk_length(*columns.shape), 0
-            chunks = [(columns[start : start + length],) for start in range(0, len(columns), length)]
-            for losses in run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared):
-                parts[members[first : first + len(losses)]] = losses
-                first += len(losses)
-        return Losses(parts, self.problem.part_weights)
+            known = memory.of(columns)
+            draws = range(memory.n_layers if known else 0, first.n_layers)
+            step = first._step(selected, columns.shape[1], fits, draws)
+            for scorer, found in zip(scorers, losses, strict=True):
+                penalised = step.penalised(scorer.penalties(len(selected)))
+                parts, predictions = scorer._equal_sizes(penalised, columns, known, first._remembers(len(candidates)))
+                found.parts[members] = parts
+                new.predictions.update(
+                    (candidates[i].tobytes(), own) for i, own in zip(members, predictions, strict=False)
+                )
+        if first._memory is not None:
+            vars(first._memory).update(vars(new))
+        return losses
+
+    def _equal_sizes(
+        self, step: _Step, columns: IntArray, known: list[Sequence[AnyArray]] | None, remembers: bool
+    ) -> tuple[FloatArray, list[Sequence[AnyArray]]]:
+        """Losses of candidates that add equally many columns, and their predictions if they are remembered."""
+        length = self._chunk_length(*columns.shape)
+        some = [slice(start, start + length) for start in range(0, len(columns), length)]
+        chunks = [(columns[each], known and known[each], remembers) for each in some]
+        found = run_tasks(_chunk_losses, chunks, self.n_jobs, shared=(self.problem, self, step))
+        parts, predictions = zip(*found, strict=True)
+        return np.concatenate(parts), [own for each in predictions for own in zip(*each, strict=True)]
+
+    def _remembers(self, n_candidates: int) -> bool:
+        """Whether the predictions of so many candidates are kept for the next stage of a race."""
+        n_rows = sum(len(round_.rows) for round_ in self.problem.rounds)
+        n_bytes = n_candidates * n_rows * self.problem.n_outputs * self.dtype.itemsize
+        small = n_bytes <= MOST_REMEMBERED and all(len(blocks) == 1 for blocks in self._blocks)
+        return self._memory is not None and small
 
     def _linear_fit(self, blocks: Sequence[RowBlock], selected: IntArray) -> LinearFit:
         """Regressions on the selected columns in all folds of a round."""
@@ -339,11 +397,11 @@ class SSFNScorer(BoundScorer):
         rows = block.rows
         return self.inputs(selected, rows), self.scaled_targets(rows), self.problem.weights[rows], block.segments
 
-    def _step(self, selected: IntArray, n_new: int, fits: list[LinearFit]) -> _Step:
-        step = _Step(selected, n_new, fits, [])
+    def _step(self, selected: IntArray, n_new: int, fits: list[LinearFit], draws: range) -> _Step:
+        step = _Step(selected, n_new, draws, fits, [])
         for blocks, fit in zip(self._blocks, fits, strict=True):
             single = len(blocks) == 1
-            step.wholes.append(self._layer_task(step, fit, blocks[0], self._space(blocks)) if single else None)
+            step.wholes.append(self._layer_task(step, fit, blocks[0], self._space(step, blocks)) if single else None)
         return step
 
     @cached_property
@@ -371,15 +429,25 @@ class SSFNScorer(BoundScorer):
             n_jobs = int(effective_n_jobs(self.n_jobs))
             fair = max(-(-n_candidates // (4 * n_jobs)), min(4, -(-n_candidates // n_jobs)))
             return max(1, min(fair, most))
-        return chunk_length(n_candidates, self.n_jobs, CHUNK_NUMBERS // (self.problem.n_samples * max(1, n_new)))
+        n_numbers = self.problem.n_samples * max(1, n_new, self.problem.n_outputs)
+        return chunk_length(n_candidates, self.n_jobs, CHUNK_NUMBERS // n_numbers)
 
-    def chunk_losses(self, step: _Step, candidates: IntArray) -> FloatArray:
-        """Losses of a few candidates (n, m) in all parts of the validation."""
-        problem, (mean, scale), parts = self.problem, self.target_scales, []
+    def chunk_losses(
+        self, step: _Step, candidates: IntArray, known: list[Sequence[AnyArray]] | None, remembers: bool
+    ) -> tuple[FloatArray, list[AnyArray]]:
+        """Losses of a few candidates (n, m) in all parts of the validation, and predictions to be remembered."""
+        problem, (mean, scale), parts, remembered = self.problem, self.target_scales, [], []
+        share = len(step.draws) / self.n_layers
         for number, (round_, blocks) in enumerate(zip(problem.rounds, self._blocks, strict=True)):
             weights = round_.part_weights(problem.weights)
             sums = np.zeros((len(candidates), len(weights)))
             for block, outputs in zip(blocks, self._predictions(step, number, candidates), strict=True):
+                if known is not None:
+                    outputs *= share
+                    for own, earlier in zip(outputs, known, strict=True):
+                        own += (1 - share) * earlier[number]
+                if remembers:
+                    remembered.append(outputs)
                 predictions = np.multiply(outputs, scale, dtype=np.float64)
                 predictions += mean
                 losses = problem.row_losses(predictions, block.rows)
@@ -389,7 +457,7 @@ class SSFNScorer(BoundScorer):
                 if len(filled):
                     sums[:, filled] += np.add.reduceat(losses[:, : bounds[-1]], bounds[filled], axis=1)
             parts.append(sums / np.where(weights > 0, weights, 1))
-        return np.concatenate(parts, axis=1)
+        return np.concatenate(parts, axis=1), remembered
 
     def _predictions(self, step: _Step, number: int, candidates: IntArray) -> Iterator[AnyArray]:
         """Out-of-fold predictions of one block of a round after the other, of scaled targets."""
@@ -401,7 +469,7 @@ class SSFNScorer(BoundScorer):
         if whole is not None:
             yield score_chunk(whole, columns(blocks[0]))
             return
-        space = self._space(blocks)
+        space = self._space(step, blocks)
 
         def tasks(layers: bool) -> Iterator[tuple[LayerTask, FloatArray]]:
             for block in blocks:
@@ -409,10 +477,10 @@ class SSFNScorer(BoundScorer):
 
         yield from score_blocks(tasks)
 
-    def _space(self, blocks: Sequence[RowBlock]) -> AnyArray:
+    def _space(self, step: _Step, blocks: Sequence[RowBlock]) -> AnyArray:
         """Room for the pre-activations of any block: one takes it over from the last, quicker than new memory."""
         width, n_rows = padded_width(self.config.n_units, self.dtype), max(len(block.rows) for block in blocks)
-        return np.zeros(self.n_layers * n_rows * width, self.dtype)
+        return np.zeros(len(step.draws) * n_rows * width, self.dtype)
 
     def _layer_task(
         self, step: _Step, fit: LinearFit, block: RowBlock, space: AnyArray, layers: bool = True
@@ -420,15 +488,15 @@ class SSFNScorer(BoundScorer):
         """What the candidates share in a block; without `layers`, no pre-activations."""
         config, rows, n_selected = self.config, self._linear_rows(block, step.selected), len(step.selected)
         inputs, targets, weights, segments = rows
-        shape = self.n_layers, len(weights) if layers else 0, padded_width(config.n_units, self.dtype)
+        shape = len(step.draws), len(weights) if layers else 0, padded_width(config.n_units, self.dtype)
         base = space[: int(np.prod(shape))].reshape(shape)  # zero beyond the units, wherever rows end
-        slots = np.zeros((self.n_layers, step.n_new, shape[2]), self.dtype)
-        for draw in range(self.n_layers):
+        slots = np.zeros((len(step.draws), step.n_new, shape[2]), self.dtype)
+        for place, draw in enumerate(step.draws):
             random, biases = self.layer(draw, n_selected, n_selected + step.n_new, config.n_units)
-            slots[draw, :, : config.n_units] = random[n_selected:]
+            slots[place, :, : config.n_units] = random[n_selected:]
             for start in range(0, shape[1], 2**10):  # products of more rows would outgrow the cache
                 some = slice(start, start + 2**10)
-                base[draw, some, : config.n_units] = inputs[:, some].T @ random[:n_selected] + biases
+                base[place, some, : config.n_units] = inputs[:, some].T @ random[:n_selected] + biases
         penalties = self.penalties(n_selected)  # the same for all candidates of a step
         state = fit.state(*rows)
         return LayerTask(segments, weights, targets.astype(self.dtype), base, slots, state, config.n_units, penalties)
@@ -568,8 +636,10 @@ class SSFNScorer(BoundScorer):
         return sums
 
 
-def _chunk_losses(problem: Problem, scorer: SSFNScorer, step: _Step, candidates: IntArray) -> FloatArray:
-    return scorer.on(problem).chunk_losses(step, candidates)
+def _chunk_losses(
+    problem: Problem, scorer: SSFNScorer, step: _Step, *arguments: Any
+) -> tuple[FloatArray, list[AnyArray]]:
+    return scorer.on(problem).chunk_losses(step, *arguments)
 
 
 def _refit_split(problem: Problem, scorer: SSFNScorer, *arguments: Any) -> FloatArray:
@@ -636,6 +706,11 @@ class SSFNGpuScorer(SSFNScorer):
             stacks = self._stacks(regressions, *layers, columns.shape[1], alone=alone and i == 0)
             parts[members] = self._chunks(columns, stacks)
         return Losses(parts, self.problem.part_weights)
+
+    def _side_by_side(
+        self, scorers: Sequence[SSFNScorer], selected: IntArray, candidates: ColumnSets
+    ) -> Sequence[Losses]:
+        return [scorer.add_losses(selected, candidates) for scorer in scorers]
 
     def _layers(self, n_selected: int, n_slots: int) -> tuple[Tensor, Tensor]:
         """Random weights of so many slots, (D, n_slots, H), not yet scaled, and biases, (D, H)."""
