@@ -109,6 +109,15 @@ def test_study_and_fifty_features() -> None:
     assert f"predicts better on {better} of them and worse on {worse}" in text
 
 
+def test_default() -> None:
+    for name, case in results_of("default", "cases").items():
+        sides = [case["other"], case["this"]]
+        cells = [name, f"{case['fit']['other_seconds']:.1f} s", f"{case['fit']['seconds']:.1f} s"]
+        cells += [f"{1 / case['fit']['ratio']:.1f}", ", ".join(str(len(side["order"])) for side in sides)]
+        cells.append(", ".join("–" if side["score"] is None else f"{side['score']:.4f}" for side in sides))
+        assert f"| {' | '.join(cells)} |" in page("docs/developer/figures.md")
+
+
 def test_wide_tables() -> None:
     text, results = page("docs/developer/study.md"), json.loads((RESULTS / "wide.json").read_text(encoding="utf-8"))
     cells = {
