@@ -298,13 +298,24 @@ def test_a_decoy_is_dropped(way: dict[str, Any]) -> None:
     begin = perf_counter()
     free = NeuralGreedyPursuit(**QUICK | way).fit(X, y)
     taken = perf_counter() - begin
-    assert 4 in plain.order_
+    assert (4 in plain.order_) == ("stop" not in way)  # with p-values, decoys are dropped in the end
     assert sorted(free.order_) == free.support_.nonzero()[0].tolist() == [0, 1, 2, 3]
     assert (free.feature_importances_[:4] > 0).all()
     assert free.feature_importances_[4] == 0
     fresh_X, fresh_y = decoy(9000)
     assert free.score(fresh_X, fresh_y) >= plain.score(fresh_X, fresh_y) - 0.01
     assert 0 < sum(step.seconds for step in free.path_) <= taken
+
+
+def test_by_default_a_decoy_is_dropped_in_the_end() -> None:
+    X, y = decoy(5000)
+    path = NeuralGreedyPursuit(random_state=0).fit(X, y).path_
+    place = next(number for number, step in enumerate(path) if step.action == "drop")
+    assert path[1].group == path[place].dropped == 4
+    assert sorted(step.group for step in path[:place] if step.kept and step.group is not None) == [0, 1, 2, 3]
+    assert not any(step.kept for step in path[place + 1 :])  # nothing takes its place
+    best = NeuralGreedyPursuit(stop="plateau", random_state=0).fit(X, y)
+    assert all(step.action in ("start", "add") for step in best.path_)  # what predicts best needn't be significant
 
 
 def test_in_an_exchange_too_each_addition_has_a_p_value() -> None:

@@ -188,7 +188,7 @@ def test_significance_keeps_what_is_likelier_beside_the_last_steps_than_by_chanc
         what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps are"
         smallest = min(p_values[kept:])
         why = "not significant" if smallest > 0.01 else "not significant or without a lower loss"
-        assert stop == Stop(f"{what} {why}, p = {smallest:.2g}", kept)
+        assert stop == Stop(f"{what} {why}, p = {smallest:.2g}", kept, is_strict=True)
     # Whatever has a smaller p-value than what pays would pay as well.
     allowed = rule.allowance(made)
     assert n_paid([*p_values, 0.999 * allowed], [*losses, 0.5], 0.01) == len(steps) + 1

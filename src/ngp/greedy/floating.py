@@ -72,6 +72,13 @@ class Floating:
             dropped=group,
         )
 
+    def drops(self, steps: Sequence[Step]) -> list[Step]:
+        """Drops of all groups that no longer pay, one after the other."""
+        made: list[Step] = []
+        while step := self.drop([*steps, *made]):
+            made.append(step)
+        return made
+
     def exchange(self, steps: Sequence[Step]) -> list[Step]:
         """Steps that make a finished selection better: an exchange of one for one, or of one for several.
 

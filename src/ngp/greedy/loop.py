@@ -71,7 +71,7 @@ class Pursuit:
     ) -> None:
         self.search, self.rule, self.observer, self.steps = search, rule, observer, list(made)
         self.test = test
-        self.floating = Floating(search, rule, test if rule.is_strict else None) if floating else None
+        self.floating, self.revision = floating, Floating(search, rule, test if rule.is_strict else None)
         self._settle()
 
     def run(self) -> Path:
@@ -165,18 +165,22 @@ class Pursuit:
     def drop(self) -> list[Step]:
         """The step that drops what no longer pays, if there is something; only with floating."""
         steps = self.standing
-        if self.floating is None or len(steps) <= 2 or self.rule.n_unproven(steps):
+        if not self.floating or len(steps) <= 2 or self.rule.n_unproven(steps):
             return []
-        step = self.floating.drop(steps)
+        step = self.revision.drop(steps)
         return [step] if step else []
 
     def exchange(self, stop: Stop) -> list[Step]:
-        """Steps that exchange features of a finished selection for better ones, if there are any."""
-        if self.floating is None or stop.partial:
+        """Steps that make a finished selection better, if there are any.
+
+        With floating, features are exchanged. Without, what is no longer significant is dropped, if all has to be: a
+        decoy, say, that was selected before the columns it is made of.
+        """
+        if stop.partial or not (self.floating or stop.is_strict):
             return []
         if spent := self.rule.check_budget(self.steps):
             raise EarlyEnd(spent.reason, partial=True)
-        better = self.floating.exchange(self.steps)
+        better = self.revision.exchange(self.steps) if self.floating else self.revision.drops(self.standing)
         if not better:  # to have looked for them is part of the last step
             self.steps[-1:] = self._charged(self.steps[-1:])
         return better

@@ -7,11 +7,10 @@ are permuted together, again and again, and a candidate's p-value is the probabi
 looks as good as it does after a permutation.
 
 What is compared are correlations: of a function with the residuals, and with their products with functions of the
-selected columns, which an interaction would change. Besides, the residuals are regressed on a few random units of a
-candidate and the selection. Each result is turned into the logarithm of its tail probability, as if it were normal (or
-a sum of normal squares), times the number of comparisons of its kind. The kinds share the error: half of it is for
-columns as they are, since most effects are linear, by and large. Residuals are replaced by their normal
-scores, so that no row outweighs the others.
+selected columns, which an interaction would change. Each is turned into the logarithm of its tail probability, as if it
+were normal, times the number of comparisons of its kind. The kinds share the error: half of it is for columns as they
+are, since most effects are linear, by and large. Residuals are replaced by their normal scores, so that no row
+outweighs the others.
 
 If correlations leave it open whether a candidate is significant, the leading ones are trained, as they are and with
 their rows permuted: the lowest loss of several has about a Gumbel distribution, which gives a second p-value. The
@@ -23,7 +22,7 @@ exact permutation test, whatever the distributions are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -31,24 +30,21 @@ from math import log, pi, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc, log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtri
 from scipy.stats import rankdata
 
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.unexplained import CLIP, Unexplained, rows_read, unit_layer
+from ngp.greedy.unexplained import CLIP, Unexplained, rows_read
 from ngp.kernels.parallel import run_tasks
-from ngp.kernels.screening import ScreenTask, gains, screen_task
 from ngp.predictors.base import ColumnSets, scaled_columns
 
 __all__ = ["Pair", "SignificanceTest"]
 
 N_FUNCTIONS = 8  # of a column
 WAVE = 1.2  # first frequency of the waves, in a column's deviations: one wave spans most rows
-# Error shares of a column as it is, of other functions of it, of its interactions with the selection, and of its units.
-SHARES = (0.5, 0.2, 0.15, 0.15)
-N_UNITS = 13
-UNIT_RIDGE = 0.003  # for each row
+# Error shares of a column as it is, of other functions of it, and of its interactions with the selection.
+SHARES = (0.55, 0.25, 0.2)
 # Selected columns that interact by themselves, at most, and with several outputs; of more, so many random combinations.
 MOST_INTERACTING, MOST_SIGNALS = 8, 16
 # Rows for each selected column that it takes to reckon with its square, and deviations beyond which it isn't squared.
@@ -67,9 +63,10 @@ N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
 CHANCE = 2.0  # times the share of a column's variance that functions of the selection explain by chance
 DEAD = 1e-8  # share of a function's variance that the selection leaves at least
-CHUNK_NUMBERS = (
-    2**18
-)  # in the columns of a task. Fixed, as bits of a matrix product depend on what is multiplied together
+# Numbers in the columns of a task, and permutations at once. Fixed, as bits of a matrix product depend on what is
+# multiplied together.
+CHUNK_NUMBERS = 2**18
+PERMUTED_AT_ONCE = 10
 # Pairs are a second test: it gets this share of the level.
 PAIR_SHARE = 0.5
 PAIR_LOOKS = LOOKS[:3]
@@ -90,30 +87,26 @@ class Signals:
 
     left: Unexplained  # by the selection
     basis: AnyArray  # orthonormal functions of the selected columns (b, J), which candidates are freed of
-    residuals: AnyArray  # (J, Q)
-    interactions: AnyArray  # products of residuals and functions of the selected columns (J, V)
-    units: ScreenTask  # regression of the residuals on random units of a candidate and the selection
+    values: AnyArray  # residuals, then their products with functions of the selected columns (J, Q + V)
+    n_outputs: int  # Q
     n_columns: int  # of all candidates
 
     @property
-    def kinds(self) -> list[tuple[slice, AnyArray, float]]:
-        """Kinds of comparisons: the functions, the signals, and the logarithm of how many share the error."""
-        kinds = [(slice(0, 1), self.residuals), (slice(1, None), self.residuals), (slice(None), self.interactions)]
-        return [
-            (
-                functions,
-                signals,
-                log(2 * self.n_columns * len(range(N_FUNCTIONS)[functions]) * signals.shape[1] / share),
-            )
-            for (functions, signals), share in zip(kinds, SHARES, strict=False)
-            if signals.shape[1]
-        ]
+    def residuals(self) -> AnyArray:
+        """The residuals alone (J, Q)."""
+        return self.values[:, : self.n_outputs]
 
-    def unit_evidence(self, columns: AnyArray) -> FloatArray:
-        """Logarithm of each column's p-value by its units, as if they were independent, times the number of columns."""
-        freedom = len(self.units.ridge) - 1
-        tails = chdtrc(freedom * self.units.n_outputs, gains(self.units, columns[:, None]))
-        logs: FloatArray = log(self.n_columns / SHARES[-1]) + np.log(np.maximum(tails, 1e-300))
+    def kinds(self, sizes: AnyArray) -> Iterator[tuple[AnyArray, float]]:
+        """Largest of the correlations (8, n, …, Q + V) of each kind, and the logarithm of how many share the error."""
+        q = self.n_outputs
+        for part, share in zip((sizes[:1, ..., :q], sizes[1:, ..., :q], sizes[..., q:]), SHARES, strict=True):
+            if part.size:
+                compared = 2 * self.n_columns * len(part) * part.shape[-1]
+                yield part.max(axis=(0, -1)).astype(np.float64), log(compared / share)
+
+    def evidence(self, sizes: AnyArray) -> FloatArray:
+        """Logarithm of each column's p-value, times the number of comparisons, as if correlations were normal."""
+        logs: FloatArray = np.min([multiple + log_ndtr(-largest) for largest, multiple in self.kinds(sizes)], axis=0)
         return logs
 
 
@@ -278,10 +271,8 @@ class SignificanceTest:
         functions = np.concatenate([columns, np.cos(2 * WAVE * columns)])
         functions -= functions.mean(axis=1, keepdims=True)
         interactions = (residuals[:, :, None] * functions.T[:, None, :]).reshape(len(rows), -1)
-        residuals = _standard(residuals)
-        layer = unit_layer(inputs, self.seed, N_UNITS, 1)
-        units = screen_task(*layer, residuals, np.ones(len(rows)), UNIT_RIDGE * len(rows))
-        return Signals(left, _basis(inputs.T), residuals, _standard(interactions), units, n_columns)
+        values = _standard(np.hstack([residuals, interactions]))
+        return Signals(left, _basis(inputs.T), values, residuals.shape[1], n_columns)
 
     def _orders(self, step: int, first: int, end: int) -> IntArray:
         """Permutations of the rows, each the same whenever it is drawn."""
@@ -355,34 +346,33 @@ def _known(values: AnyArray, basis: AnyArray) -> AnyArray:
 
 def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tuple[FloatArray, FloatArray]:
     """Logarithm of each column's p-value times the number of comparisons: if normal, and by Bernstein's inequality."""
-    values = scaled_columns(problem, columns, signals.left.rows, CLIP)
-    functions = _freed(_functions(values), signals.basis)
-    peaks, logs, bounds = np.abs(functions).max(axis=2), [signals.unit_evidence(values)], []
-    for kind, compared, multiple in signals.kinds:
-        sizes = np.abs(functions[kind] @ compared).max(axis=2).astype(np.float64)
-        jumps = peaks[kind] * np.abs(compared).max(initial=0)
-        logs.append(multiple + log_ndtr(-sizes.max(axis=0)))
-        bounds.append(multiple - (sizes**2 / (2 + 2 / 3 * jumps * sizes)).max(axis=0))
-    return np.min(logs, axis=0), np.min(bounds, axis=0)
+    functions = _chunk_functions(problem, signals, columns)
+    sizes = np.abs(functions @ signals.values)
+    jumps = np.abs(functions).max(axis=2)[..., None] * np.abs(signals.values).max(axis=0)
+    exponents = sizes**2 / (2 + 2 / 3 * jumps * sizes)
+    bounds = np.min([multiple - largest for largest, multiple in signals.kinds(exponents)], axis=0)
+    return signals.evidence(sizes), bounds
 
 
 def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: IntArray) -> tuple[FloatArray, IntArray]:
     """The smallest of these logarithms in each of some permutations, and the columns they are of."""
-    values = scaled_columns(problem, columns, signals.left.rows, CLIP).astype(np.float32)
-    functions = _freed(_functions(values), signals.basis)
-    known = _known(values, signals.basis)
-    rest, n_leading = values - known, min(N_TRIED, len(columns))
+    functions, n_leading = _chunk_functions(problem, signals, columns), min(N_TRIED, len(columns))
     least, places = np.empty((len(orders), n_leading)), np.empty((len(orders), n_leading), np.intp)
-    for number, order in enumerate(orders):
-        logs = signals.unit_evidence(known + rest[:, order])
-        for kind, compared, multiple in signals.kinds:
-            # Rows of the candidates go to those of the signals, or the other way round.
-            products = functions[kind].reshape(-1, len(order)) @ compared[np.argsort(order)]
-            sizes = np.maximum(products.max(axis=1), -products.min(axis=1)).reshape(-1, len(columns)).max(axis=0)
-            logs = np.minimum(logs, multiple + log_ndtr(-sizes.astype(np.float64)))
-        first = np.argsort(logs, kind="stable")[:n_leading]
-        least[number], places[number] = logs[first], columns[first]
+    for start in range(0, len(orders), PERMUTED_AT_ONCE):
+        some = slice(start, start + PERMUTED_AT_ONCE)
+        # Rows of the candidates go to those of the signals, or the other way round.
+        permuted = np.concatenate([signals.values[np.argsort(order)] for order in orders[some]], axis=1)
+        products = functions.reshape(-1, len(permuted)) @ permuted
+        sizes = np.abs(products, out=products).reshape(*functions.shape[:2], -1, signals.values.shape[1])
+        logs = signals.evidence(sizes).T
+        first = np.argsort(logs, axis=1, kind="stable")[:, :n_leading]
+        least[some], places[some] = np.take_along_axis(logs, first, axis=1), columns[first]
     return least, places
+
+
+def _chunk_functions(problem: Problem, signals: Signals, columns: IntArray) -> AnyArray:
+    """Functions (8, n, J) of some columns, freed of what the selected columns say about them."""
+    return _freed(_functions(scaled_columns(problem, columns, signals.left.rows, CLIP)), signals.basis)
 
 
 class Leaders(NamedTuple):

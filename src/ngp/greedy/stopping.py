@@ -52,11 +52,14 @@ class Stop:
         steps are taken back.
     partial : bool
         Whether the pursuit was cut short, and could have gone on.
+    is_strict : bool
+        Whether all that is kept has to be significant: what no longer is beside the others is dropped.
     """
 
     reason: str
     keep: int
     partial: bool = False
+    is_strict: bool = False
 
 
 class StopRule:
@@ -408,7 +411,7 @@ class Significance(StopRule):
         p_value = min(step.p_value for step in steps[-unpaid:])
         what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps are"
         why = "not significant" if p_value > self.level else "not significant or without a lower loss"
-        return Stop(f"{what} {why}, p = {p_value:.2g}", len(steps) - 1 - unpaid)
+        return Stop(f"{what} {why}, p = {p_value:.2g}", len(steps) - 1 - unpaid, is_strict=True)
 
     def tests(self, steps: Sequence[Step]) -> bool:
         """In every step."""
