@@ -16,7 +16,7 @@ import pytest
 from greedy_cases import decoy_loss, fake_step, fake_steps, make_fake, random_loss, run, seen, weights_loss
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta
+from scipy.stats import beta, combine_pvalues
 
 from ngp import NeuralGreedyPursuit
 from ngp.greedy.path import Step
@@ -156,14 +156,18 @@ def steps_with(p_values: Sequence[float], losses: Sequence[float] | None = None)
 
 def n_paid(p_values: Sequence[float], losses: Sequence[float], level: float) -> int:
     """How many steps Significance keeps: the density of p-values is that of a beta distribution."""
-    paid = 0
+    paid, remembered = 0, []
     for k, p_value in enumerate(p_values):
-        pays = p_value <= level
-        if paid:
-            remembered = np.maximum(p_values[:paid], 1e-300)[-3:]
-            pays |= beta.pdf(max(p_value, 1e-300), min(0.9, -1 / np.log(remembered).mean()), 1) >= 1
-        if (pays and losses[k] < min([9.0, *losses[:k]])) or p_value <= level / 100:
+
+        def pays(p_value: float) -> bool:
+            likely = remembered and beta.pdf(p_value, min(0.9, -1 / np.log(remembered[-3:]).mean()), 1) >= 1
+            return p_value <= level or bool(likely)
+
+        p_value, *before = np.maximum([p_value, *p_values[paid:k]], 1e-300)
+        together = pays(p_value) and (not before or pays(combine_pvalues([*before, p_value]).pvalue))
+        if (together and losses[k] < min([9.0, *losses[:k]])) or p_value <= level / 100:
             paid = k + 1
+            remembered.append(p_value)
     return paid
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, log
+from math import exp, inf, isfinite, log
 from numbers import Integral, Real
 from typing import Any, ClassVar
+
+from scipy.special import chdtri
 
 from ngp._formatting import counted
 from ngp.greedy.path import Step, standard_error
@@ -376,8 +378,9 @@ class Significance(StopRule):
     likelier beside those of the last steps than by chance. By chance, p-values are uniform. Those of steps that
     paid have a density of about :math:`a p^{a-1}`; :math:`a = -1 / \overline{\log p}`, over the last three of them,
     maximises the likelihood. So a p-value of 0.1 pays after 0.01, 0.02 and 0.05, where effects fade slowly, but not
-    after three of :math:`10^{-9}`. Whatever the loss is, a p-value below a hundredth of `level` pays. Nothing is
-    selected unless the first step is significant.
+    after three of :math:`10^{-9}`. Steps before it that didn't pay are kept with it if that also holds for the p-value
+    of all of them together, by Fisher's method. Whatever the loss is, a p-value below a hundredth of `level` pays.
+    Nothing is selected unless the first step is significant.
 
     Parameters
     ----------
@@ -418,24 +421,39 @@ class Significance(StopRule):
         return True
 
     def allowance(self, steps: Sequence[Step]) -> float:
-        """Up to which p-value the next step may pay: at first `level`, later as likely beside the last as by chance."""
-        return self._allowance(steps[: len(steps) - self.n_unproven(steps)])
+        """Up to which p-value the next step may pay: at first `level`, later as likely beside those that paid."""
+        n_paid, p_values = self._paid(steps)
+        return self._allowance(p_values, [step.p_value for step in steps[n_paid + 1 :]])
 
     def n_unproven(self, steps: Sequence[Step]) -> int:
         """Count the last steps that are additions which haven't paid."""
-        paid, lowest = 0, inf
+        return len(steps) - 1 - self._paid(steps)[0]
+
+    def _paid(self, steps: Sequence[Step]) -> tuple[int, list[float]]:
+        """The last step that paid, and the p-values of all additions that did."""
+        last, lowest, p_values = 0, inf, list[float]()
         for k, step in enumerate(steps):
             loss = min(step.loss, step.ahead) if step.n_ahead > 1 else step.loss
-            likely = loss < lowest and step.p_value <= self._allowance(steps[: paid + 1])
-            if likely or step.action != "add" or step.p_value <= CERTAIN_SHARE * self.level:
-                paid = k
+            unproven = [each.p_value for each in steps[last + 1 : k]]
+            likely = loss < lowest and step.p_value <= self._allowance(p_values, unproven)
+            if likely or step.action != "add" or step.p_value <= self._certain:
+                last = k
+                p_values += [step.p_value] * (step.action == "add")
             lowest = min(lowest, loss)
-        return len(steps) - 1 - paid
+        return last, p_values
 
-    def _allowance(self, paid: Sequence[Step]) -> float:
-        logs = [log(max(step.p_value, TINY)) for step in paid[1:] if step.action == "add"][-N_REMEMBERED:]
+    def _allowance(self, paid: Sequence[float], unproven: Sequence[float]) -> float:
+        logs = _logs(paid[-N_REMEMBERED:])
         a = min(MOST_UNIFORM, len(logs) / max(-sum(logs), TINY))
-        return max(self.level, float(a ** (1 / (1 - a))) if logs else 0.0)
+        allowed = max(self.level, float(a ** (1 / (1 - a))) if logs else 0.0)
+        if not unproven:
+            return allowed
+        together = float(chdtri(2 * len(unproven) + 2, allowed)) / 2
+        return max(self._certain, min(allowed, exp(-together - sum(_logs(unproven)))))
+
+    @property
+    def _certain(self) -> float:
+        return CERTAIN_SHARE * self.level
 
 
 @dataclass(frozen=True)
@@ -646,6 +664,10 @@ def first_stop(rule: StopRule, steps: Sequence[Step], exhausted: bool = False) -
         if stop := rule.check(steps[:number], exhausted and number == len(steps)):
             return stop
     return None
+
+
+def _logs(p_values: Sequence[float]) -> list[float]:
+    return [log(max(each, TINY)) for each in p_values]
 
 
 def _require_level(level: Any) -> None:
