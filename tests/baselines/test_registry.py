@@ -95,7 +95,7 @@ def check_parameters(parameters: Mapping[str, inspect.Parameter]) -> None:
     assert all(parameter.kind == parameter.KEYWORD_ONLY for parameter in parameters.values())
     assert {"n_features_to_select", "threshold", "task"} <= set(parameters)
     assert parameters["n_features_to_select"].default is None
-    assert parameters["threshold"].default in (0.01, 0.0, None)
+    assert parameters["threshold"].default in ("mean", 0.01, 0.0, None)
     assert parameters["task"].default == "auto"
     if "random_state" in parameters:
         assert parameters["random_state"].default is None
@@ -110,7 +110,9 @@ def check_rating(name: str, kind: str) -> None:
     assert importances[GOOD] == max(importances) if kind != "outputs" else importances[[GOOD, SECOND]].sum() > 0.5
     assert support[GOOD]
     assert not support[CONSTANT]
-    if selector.threshold is not None:
+    if selector.threshold == "mean":
+        np.testing.assert_array_equal(support, importances >= importances.mean())
+    elif selector.threshold is not None:
         np.testing.assert_array_equal(support, importances > selector.threshold)
     np.testing.assert_array_equal(selector.transform(X), X[:, support])
 

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 # The paper's eight methods are classes; the others take the common parameters only: n_features_to_select, threshold,
-# task, n_jobs and random_state. Those with a threshold of 0 choose by a rule of their own.
+# task, n_jobs and random_state. Those with a threshold of their own choose before it.
 registry: Mapping[str, Callable[..., Baseline]] = MappingProxyType(
     {
         "drop-one-out": DropOneOut,
