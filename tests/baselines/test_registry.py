@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import NotFittedError
 
-from ngp.baselines import others, registry
+from ngp.baselines import others, packages, registry
 from ngp.baselines.base import Baseline, best_features
 
 # Smaller than the defaults, where these take long.
@@ -209,5 +209,6 @@ def test_a_method_without_its_package_says_how_to_install_it() -> None:
     for name in ("correlation", "lasso", "lasso-cv", "random-forest", "gam"):
         assert outcomes[name] == "fitted"
     way_out = r".+ needs \w+: install it with pip install 'neural-greedy-pursuit\[(baselines|torch)\]'\."
-    for outcome in outcomes.values():
+    for name, outcome in outcomes.items():
+        assert (outcome == "fitted") == (name not in packages)
         assert outcome == "fitted" or re.fullmatch(way_out, outcome)

@@ -23,6 +23,7 @@ __all__ = [
     "Lasso",
     "RandomForest",
     "RoarCurve",
+    "packages",
     "registry",
     "roar_curve",
 ]
@@ -46,5 +47,16 @@ registry: Mapping[str, Callable[..., Baseline]] = MappingProxyType(
         "permutation": partial(OtherMethod, rate=others.permutation),
         "boruta": partial(OtherMethod, rate=others.boruta, threshold=0.0),
         "lassonet": partial(OtherMethod, rate=others.lassonet),
+    }
+)
+
+# Packages that methods need beside scikit-learn.
+packages: Mapping[str, str] = MappingProxyType(
+    {
+        "bart": "stochtree",
+        "deeplift": "torch",
+        "mrmr": "feature_engine",
+        "boruta": "boruta",
+        "lassonet": "lassonet",
     }
 )
