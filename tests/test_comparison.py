@@ -111,6 +111,12 @@ def test_all_methods_select_on_the_same_training_rows_and_are_judged_on_the_othe
         np.testing.assert_array_equal(Spy.asked[call], X[test, columns])
 
 
+def test_the_same_columns_are_judged_once() -> None:
+    table = compare(*make_data(), {"a": First(2), "b": First(2), "c": First(3)}, cv=4, downstream=Spy(), random_state=7)
+    assert len(Spy.trained) == 8
+    assert table.loc["a", "Spy"] == table.loc["b", "Spy"]
+
+
 def test_scores_of_a_regression_are_those_by_hand() -> None:
     X, y = make_data()
     table = compare(X, y, ["lasso"], n_features_to_select=2, cv=3, random_state=0)

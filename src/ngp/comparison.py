@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state, check_X_y
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, BoolArray, IntArray
 from ngp.baselines import Baseline, packages, registry
@@ -369,6 +370,7 @@ def _make_trial(
         scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
         scorer=resolve_scoring(scoring),
         predictors=predictors,
+        scored={},
     )
 
 
@@ -398,6 +400,7 @@ class _Trial:
     scoring: str  # name of the scorer
     scorer: Callable[..., float]  # a scikit-learn scorer, ``scorer(estimator, X, y)``
     predictors: dict[str, Any]  # estimators to be trained on the selected columns, by label
+    scored: dict[tuple[int, ...], dict[str, Any]]  # scores by fold and columns: several methods may select the same
 
 
 def _run_folds(trial: _Trial, selector: Any, max_time: float | None) -> Iterator[dict[str, Any]]:
@@ -433,7 +436,10 @@ def _run_fold(trial: _Trial, selector: Any, fold: int) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            _select_and_score(trial, clone(selector), *trial.folds[fold], row)
+            columns = _select(trial, clone(selector), trial.folds[fold][0], row)
+            if (same := (fold, *columns)) not in trial.scored:
+                trial.scored[same] = _score(trial, *trial.folds[fold], columns)
+            row |= trial.scored[same]
         except Exception as error:
             row["status"] = _first_line(error)
     row["warnings"] = _distinct(_first_line(warning.message) for warning in caught)
@@ -454,28 +460,34 @@ def _distinct(messages: Iterable[str]) -> list[str]:
     return list(found.values())
 
 
-def _select_and_score(trial: _Trial, selector: Any, train: IntArray, test: IntArray, row: dict[str, Any]) -> None:
-    X, y = _safe_indexing(trial.X, train), trial.y[train]
+def _select(trial: _Trial, selector: Any, train: IntArray, row: dict[str, Any]) -> IntArray:
+    """The columns that a method selects, which are noted in the row."""
+    X = _safe_indexing(trial.X, train)
     start = time.perf_counter()
-    selector.fit(X, y)
+    selector.fit(X, trial.y[train])
     row["seconds"] = time.perf_counter() - start
-    if str(getattr(selector, "stop_reason_", "")).startswith("interrupted"):
+    if "interrupted" in str(getattr(selector, "stop_reason_", "")):
         raise KeyboardInterrupt  # a pursuit keeps what it has found, but part of a selection compares with nothing
-    columns = selector.get_support(indices=True)
+    columns: IntArray = selector.get_support(indices=True)
     row["n_selected"] = len(columns)
     row["selected"] = columns.tolist() if trial.names is None else [trial.names[i] for i in columns]
-    X_test, y_test = _safe_indexing(trial.X, test), trial.y[test]
-    inputs, test_inputs = _encoded(X, X_test, columns)
+    return columns
+
+
+def _score(trial: _Trial, train: IntArray, test: IntArray, columns: IntArray) -> dict[str, Any]:
+    """The scores of all predictors that are trained on these columns, and the status if one fails."""
+    inputs, test_inputs = _encoded(_safe_indexing(trial.X, train), _safe_indexing(trial.X, test), columns)
+    scores: dict[str, Any] = {}
     failed = []
     for label, predictor in trial.predictors.items():
         try:
             if not len(columns):
                 predictor = DummyClassifier(strategy="prior") if trial.classes else DummyRegressor()
-            row[label] = trial.scorer(clone(predictor).fit(inputs, y), test_inputs, y_test)
+            with threadpool_limits(1, user_api="blas"):  # threads that wait for each other take longer
+                scores[label] = trial.scorer(clone(predictor).fit(inputs, trial.y[train]), test_inputs, trial.y[test])
         except Exception as error:
             failed.append(f"{label}: {_first_line(error)}")
-    if failed:
-        row["status"] = "; ".join(failed)
+    return scores | ({"status": "; ".join(failed)} if failed else {})
 
 
 def _encoded(X: Any, X_test: Any, columns: IntArray) -> tuple[Any, Any]:

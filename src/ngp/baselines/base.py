@@ -192,9 +192,8 @@ class Baseline(TableSelector):
     def _choose(self, number: int | None) -> BoolArray:
         if number is not None:
             return best_features(self.importances_, number)
-        if self.threshold == "mean":  # rounding may put equal importances below their mean
-            return (self.importances_ > 0) & (self.importances_ > (1 - 1e-9) / self.n_features_in_)
-        mask: BoolArray = self.importances_ > (self.threshold or 0)
+        average = (1 - 1e-9) / self.n_features_in_  # rounding may put equal importances below their mean
+        mask: BoolArray = self.importances_ > (average if self.threshold == "mean" else float(self.threshold or 0))
         return mask
 
     def _number_to_select(self, data: TrainingData) -> int | None:
