@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, SelectorMixin, f_classif
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeCV
@@ -334,8 +334,8 @@ def is_running(process: str) -> bool:
 
 def test_a_method_out_of_its_time_is_killed_and_a_row_that_says_so(tmp_path: Path) -> None:
     slow = make_slow(tmp_path)
-    table = compare(*make_data(), {"late": slow(300)}, cv=2, downstream=["ridge"], max_time=1, random_state=0)
-    assert table["status"].tolist() == ["out of time: killed after 1 s"]
+    table = compare(*make_data(), {"late": slow(300)}, cv=2, downstream=["ridge"], max_time=3, random_state=0)
+    assert table["status"].tolist() == ["out of time: killed after 3 s"]
     assert table["ridge"].isna().all()
     (process,) = [path.read_text() for path in tmp_path.iterdir()]
     assert not is_running(process)
@@ -413,6 +413,15 @@ def test_given_selectors_and_estimators_stay_untouched() -> None:
     assert lasso.n_features_to_select is None
     assert not hasattr(lasso, "support_")
     assert not hasattr(estimator, "coef_")
+
+
+def test_the_default_takes_seconds() -> None:
+    X, y = load_iris(return_X_y=True)
+    start = time.process_time()
+    table = compare(X, y, n_jobs=-1, random_state=0)
+    assert time.process_time() - start < 10
+    assert (table["status"] == "ok").all()
+    assert (table["n_selected"].drop("all") < 4).all()
 
 
 def test_named_methods_get_task_seed_and_jobs() -> None:
