@@ -30,6 +30,7 @@ from ngp.greedy.path import Step
 from ngp.greedy.stopping import RelativeImprovement
 from ngp.paper.curves import size_by_rule
 from ngp.paper.metrics import false_negative_rate, false_positive_rate
+from ngp.paper.regression import with_paper_rule
 
 THRESHOLDS = (0.01, 0.03, 0.06, 0.09, 0.15, 0.3)
 MOST_FEATURES = 15  # of the thresholds' pursuit
@@ -107,8 +108,8 @@ def threshold(tol: float) -> str:
 
 
 def by_baseline(label: str, data: Data, task: str, seed: int, judge: Judge) -> Found:
-    """A baseline that chooses the number of columns in its own way."""
-    selector = registry[label](task=task)
+    """A baseline that chooses the number of columns in its own way, or by the rule of the paper."""
+    selector = with_paper_rule(registry[label](task=task))
     if "random_state" in selector.get_params():
         selector.set_params(random_state=seed)
     start = perf_counter()

@@ -21,6 +21,7 @@ class Given(Baseline):
     """Importances as given, one per column that varies."""
 
     weights: Any = (1.0, 5.0, 0.0, 4.0)
+    threshold: Any = 0.01
     random_state: Any = None
 
     def _column_importances(self, data: TrainingData) -> Any:

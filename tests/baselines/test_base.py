@@ -58,6 +58,14 @@ def test_what_is_as_important_as_the_threshold_is_left_out() -> None:
     assert fit_weights([0, 1, 1], threshold=0).support_.tolist() == [False, True, True]
 
 
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
+def test_mean_selects_what_is_at_least_as_important_as_the_average(values: list[int]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        chosen = fit_weights(values, threshold="mean").support_
+    assert chosen.tolist() == [value > 0 and value * len(values) >= sum(values) for value in values]
+
+
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.data())
 def test_the_best_are_selected_and_of_equal_ones_the_first(values: list[int], data: Any) -> None:
     number = data.draw(st.integers(1, len(values)))

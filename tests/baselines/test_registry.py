@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.exceptions import NotFittedError
 
-from ngp.baselines import others, registry
+from ngp.baselines import others, packages, registry
 from ngp.baselines.base import Baseline, best_features
 
 # Smaller than the defaults, where these take long.
@@ -95,7 +95,7 @@ def check_parameters(parameters: Mapping[str, inspect.Parameter]) -> None:
     assert all(parameter.kind == parameter.KEYWORD_ONLY for parameter in parameters.values())
     assert {"n_features_to_select", "threshold", "task"} <= set(parameters)
     assert parameters["n_features_to_select"].default is None
-    assert parameters["threshold"].default in (0.01, 0.0, None)
+    assert parameters["threshold"].default in ("mean", 0.01, 0.0, None)
     assert parameters["task"].default == "auto"
     if "random_state" in parameters:
         assert parameters["random_state"].default is None
@@ -110,7 +110,9 @@ def check_rating(name: str, kind: str) -> None:
     assert importances[GOOD] == max(importances) if kind != "outputs" else importances[[GOOD, SECOND]].sum() > 0.5
     assert support[GOOD]
     assert not support[CONSTANT]
-    if selector.threshold is not None:
+    if selector.threshold == "mean":
+        np.testing.assert_array_equal(support, importances >= importances.mean())
+    elif selector.threshold is not None:
         np.testing.assert_array_equal(support, importances > selector.threshold)
     np.testing.assert_array_equal(selector.transform(X), X[:, support])
 
@@ -207,5 +209,6 @@ def test_a_method_without_its_package_says_how_to_install_it() -> None:
     for name in ("correlation", "lasso", "lasso-cv", "random-forest", "gam"):
         assert outcomes[name] == "fitted"
     way_out = r".+ needs \w+: install it with pip install 'neural-greedy-pursuit\[(baselines|torch)\]'\."
-    for outcome in outcomes.values():
+    for name, outcome in outcomes.items():
+        assert (outcome == "fitted") == (name not in packages)
         assert outcome == "fitted" or re.fullmatch(way_out, outcome)

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 from sklearn import linear_model
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_selection import r_regression
+from sklearn.feature_selection import SelectFromModel, r_regression
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -252,6 +253,16 @@ def test_the_weight_of_the_penalty() -> None:
 def test_values_that_a_parameter_cannot_have(selector: Baseline, parameter: str) -> None:
     with pytest.raises(ValueError, match=f"The '{parameter}' parameter of {type(selector).__name__} must be .* Got"):
         selector.fit(X, Y)
+
+
+@pytest.mark.parametrize("data", [load_iris, load_wine, load_diabetes, load_breast_cancer])
+def test_a_forest_does_not_keep_nearly_all_columns(data: Any) -> None:
+    X, y = data(return_X_y=True)
+    chosen = RandomForest(n_estimators=30, random_state=0).fit(X, y).support_
+    assert 0 < chosen.mean() <= 0.5
+    trees = RandomForestRegressor if data is load_diabetes else RandomForestClassifier
+    theirs = SelectFromModel(trees(30, random_state=0)).fit(rankdata(X, method="dense", axis=0), y)
+    np.testing.assert_array_equal(chosen, theirs.get_support())
 
 
 @pytest.mark.parametrize("name", ["lasso", "lasso-cv", "random-forest", "gam"])

@@ -13,6 +13,7 @@ from sklearn.linear_model import Lasso
 from sklearn.metrics import mean_squared_error
 from sklearn.preprocessing import StandardScaler
 
+from ngp.baselines import registry
 from ngp.datasets import make_artificial
 from ngp.paper import regression
 from ngp.paper.experiment import reproduce
@@ -84,7 +85,16 @@ def test_an_empty_selection_predicts_the_mean(monkeypatch: pytest.MonkeyPatch) -
     assert found["f_mean_square"] == pytest.approx(np.var(split.y))
 
 
+def test_the_rule_of_the_paper_is_one_per_cent_unless_a_method_has_a_rule() -> None:
+    rules = {name: regression.with_paper_rule(method()).threshold for name, method in registry.items()}
+    assert rules["random-forest"] == rules["lasso"] == rules["gam"] == rules["correlation"] == 0.01
+    assert rules["drop-one-out"] is None
+    assert "mean" not in rules.values()
+
+
 class Nothing:
+    threshold = None
+
     def get_params(self) -> dict[str, object]:
         return {}
 

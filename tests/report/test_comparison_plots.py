@@ -34,11 +34,12 @@ def make_table(**columns: Any) -> Any:
             "status": ["ok", "ok", "ValueError: It went wrong."],
             "n_selected": [5.0, 12.4, np.nan],
             "ridge": [0.5, 0.6, np.nan],
-            "ridge_std": [0.1, 0.2, np.nan],
+            "ridge_se": [0.1, 0.2, np.nan],
             "ssfn": [0.7, np.nan, np.nan],
-            "ssfn_std": [0.05, np.nan, np.nan],
+            "ssfn_se": [0.05, np.nan, np.nan],
             "seconds": [0.25, 10.0, np.nan],
             "agreement": [0.8, np.nan, np.nan],
+            "within_error": [["ssfn"], ["ridge"], []],
         },
         index=["lasso", "ngp", "bart"],
     ).assign(**columns)
@@ -70,13 +71,24 @@ def facts(ax: Axes) -> list[str]:
     return [label.replace("\u2007", " ") for label in labels]
 
 
-def test_marks_and_bars_are_means_and_deviations() -> None:
+def test_marks_and_bars_are_means_and_errors() -> None:
     ax = plot_comparison(make_table())
     np.testing.assert_array_equal(marks(ax, "ridge")[:, 0], [0.5, 0.6, np.nan])
     np.testing.assert_array_equal(marks(ax, "ssfn")[:, 0], [0.7, np.nan, np.nan])
     np.testing.assert_allclose(bars(ax, "ridge"), [[0.4, 0.6], [0.4, 0.8]])
     assert [label.get_text() for label in ax.get_legend().get_texts()] == ["ridge", "ssfn"]
-    assert ax.get_xlabel() == "accuracy, mean ± standard deviation over the folds"
+    assert (
+        ax.get_xlabel() == "accuracy, mean ± standard error over the folds (hollow: worse than the best beyond error)"
+    )
+
+
+def test_marks_worse_than_the_best_beyond_error_are_hollow(tmp_path: Any) -> None:
+    table = make_table()
+    table.to_csv(tmp_path / "table.csv")
+    for each in (table, pd.read_csv(tmp_path / "table.csv", index_col=0)):
+        ax = plot_comparison(each)
+        hollow = np.concatenate([line.get_xydata() for line in ax.lines if line.get_color() == "white"])
+        np.testing.assert_array_equal(hollow[np.isfinite(hollow[:, 0]), 0], [0.5])  # lasso by ridge
 
 
 def test_methods_stand_below_one_another_in_the_order_of_the_table() -> None:
@@ -126,7 +138,7 @@ def test_a_score_far_below_the_others_is_held_at_the_edge() -> None:
 def test_nothing_overlaps_or_leaves_the_figure() -> None:
     table = make_table()
     many = pd.concat([table.iloc[:2]] * 8).set_axis([f"a method with a rather long label, {i}" for i in range(16)])
-    many = many.assign(**{f"{name}{end}": many[f"ridge{end}"] for name in "abc" for end in ("", "_std")})
+    many = many.assign(**{f"{name}{end}": many[f"ridge{end}"] for name in "abc" for end in ("", "_se")})
     ax = plot_comparison(many)
     ax.figure.draw_without_rendering()
     whole = ax.figure.bbox
@@ -149,14 +161,16 @@ def test_only_failed_methods_and_a_single_row() -> None:
 
 def test_tables_of_compare_and_from_files(tmp_path: Any) -> None:
     X, y, _ = make_ohm(60, random_state=0)
-    table = compare(X, y, ["lasso", "correlation"], k=1, cv=2, downstream=["own", "ridge"], random_state=0)
+    table = compare(X, y, ["lasso", "correlation"], n_features_to_select=1, cv=2, downstream=["ridge"], random_state=0)
     ax = plot_comparison(table)
-    np.testing.assert_array_equal(marks(ax, "own")[:, 0], table["own"])
-    assert ax.get_xlabel() == "R², mean ± standard deviation over the folds"
+    np.testing.assert_array_equal(marks(ax, "ridge")[:, 0], table["ridge"])
+    assert ax.get_xlabel() == "R², mean ± standard error over the folds (hollow: worse than the best beyond error)"
     table.to_csv(tmp_path / "table.csv")
     stored = plot_comparison(pd.read_csv(tmp_path / "table.csv", index_col="method"))
     np.testing.assert_allclose(marks(stored, "ridge"), marks(ax, "ridge"))
-    assert stored.get_xlabel() == "score, mean ± standard deviation over the folds"
+    assert (
+        stored.get_xlabel() == "score, mean ± standard error over the folds (hollow: worse than the best beyond error)"
+    )
 
 
 @pytest.mark.parametrize("table", [None, make_table().iloc[:0]])

@@ -23,12 +23,13 @@ __all__ = [
     "Lasso",
     "RandomForest",
     "RoarCurve",
+    "packages",
     "registry",
     "roar_curve",
 ]
 
 # The paper's eight methods are classes; the others take the common parameters only: n_features_to_select, threshold,
-# task, n_jobs and random_state. Those with a threshold of 0 choose by a rule of their own.
+# task, n_jobs and random_state. Those with a threshold of their own choose before it.
 registry: Mapping[str, Callable[..., Baseline]] = MappingProxyType(
     {
         "drop-one-out": DropOneOut,
@@ -46,5 +47,16 @@ registry: Mapping[str, Callable[..., Baseline]] = MappingProxyType(
         "permutation": partial(OtherMethod, rate=others.permutation),
         "boruta": partial(OtherMethod, rate=others.boruta, threshold=0.0),
         "lassonet": partial(OtherMethod, rate=others.lassonet),
+    }
+)
+
+# Packages that methods need beside scikit-learn.
+packages: Mapping[str, str] = MappingProxyType(
+    {
+        "bart": "stochtree",
+        "deeplift": "torch",
+        "mrmr": "feature_engine",
+        "boruta": "boruta",
+        "lassonet": "lassonet",
     }
 )

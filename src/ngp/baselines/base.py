@@ -121,8 +121,9 @@ class Baseline(TableSelector):
     ----------
     n_features_to_select : int, float or None, default=None
         Number or share of the features to select; None selects by `threshold`.
-    threshold : float, default=0.01
-        Features with a larger importance are selected: the rule of the paper.
+    threshold : float or "mean", default="mean"
+        Features with a larger importance are selected. ``"mean"`` are those that are at least as important as the
+        average feature, as in scikit-learn's ``SelectFromModel``; the rule of the paper is 0.01.
     task : {"auto", "regression", "classification"}, default="auto"
         Kind of targets.
 
@@ -143,7 +144,7 @@ class Baseline(TableSelector):
     """
 
     n_features_to_select: int | float | None = None
-    threshold: float | None = 0.01
+    threshold: float | str | None = "mean"
     task: str = "auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -152,7 +153,7 @@ class Baseline(TableSelector):
             Interval(Real, 0, 1, closed="right"),
             None,
         ],
-        "threshold": [Interval(Real, 0, 1, closed="left")],
+        "threshold": [Interval(Real, 0, 1, closed="left"), StrOptions({"mean"})],
         "task": [StrOptions({"auto", "regression", "classification"})],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -191,7 +192,8 @@ class Baseline(TableSelector):
     def _choose(self, number: int | None) -> BoolArray:
         if number is not None:
             return best_features(self.importances_, number)
-        mask: BoolArray = self.importances_ > (self.threshold or 0)
+        average = (1 - 1e-9) / self.n_features_in_  # rounding may put equal importances below their mean
+        mask: BoolArray = self.importances_ > (average if self.threshold == "mean" else float(self.threshold or 0))
         return mask
 
     def _number_to_select(self, data: TrainingData) -> int | None:

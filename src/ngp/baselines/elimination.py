@@ -53,7 +53,7 @@ class Elimination(Baseline):
     predictor: Any = "kernel"
     step: int | float = 1
     cv: Any = 5
-    threshold: float | None = None
+    threshold: float | str | None = None
     n_jobs: int | None = None
     random_state: int | np.random.RandomState | None = None
 
@@ -159,7 +159,7 @@ class DropOneOut(Elimination):
         Validation of sets of features, as in `ngp.NeuralGreedyPursuit`.
     n_features_to_select : int, float or None, default=None
         Number or share of the features to select, those that leave last.
-    threshold : float or None, default=None
+    threshold : float, "mean" or None, default=None
         Features with a larger importance are selected; None lets the validation loss decide.
     n_jobs : int or None, default=None
         Parallel tasks. The result doesn't depend on it.
@@ -209,12 +209,12 @@ class ROAR(Elimination):
     ----------
     step : int or float, default=0.1
         Number of features that leave in a step, or their share of those that are left (at least one).
-    threshold : float or None, default=0.01
+    threshold : float, "mean" or None, default=0.01
         Features with a larger importance are selected: the rule of the paper. None lets the validation loss decide.
     """
 
     step: int | float = 0.1
-    threshold: float | None = 0.01
+    threshold: float | str | None = 0.01
 
     def _judge(self, bind: Callable[[Problem], Any], problem: Problem, seed: int) -> Judge:
         X = problem.array

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import parallel_config
 from scipy.stats import rankdata
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -55,7 +56,8 @@ def mutual_information(data: TrainingData, number: int | None, n_jobs: int | Non
     estimate = mutual_info_regression if data.classes is None else mutual_info_classif
     category = np.bincount(data.origin)[data.origin] > 1
     settings = {"discrete_features": category, "random_state": data.seed, "n_jobs": n_jobs}
-    return np.sum([estimate(data.X, output, **settings) for output in data.outputs], axis=0)
+    with parallel_config(backend="threading"):  # processes would take longer to start than to estimate
+        return np.sum([estimate(data.X, output, **settings) for output in data.outputs], axis=0)
 
 
 def permutation(data: TrainingData, number: int | None, n_jobs: int | None) -> Any:

@@ -56,6 +56,8 @@ class Lasso(Baseline):
     ----------
     alpha : float or "cv", default=0.01
         Weight of the penalty; ``"cv"`` finds it by five-fold cross-validation.
+    threshold : float or "mean", default=0.01
+        Features with a larger importance are selected: the rule of the paper.
 
     Attributes
     ----------
@@ -64,6 +66,7 @@ class Lasso(Baseline):
     """
 
     alpha: float | str = 0.01
+    threshold: float | str | None = 0.01  # the penalty has chosen already
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Baseline._parameter_constraints,

@@ -48,7 +48,7 @@ def drop_options(names: Sequence[str]) -> str:
 
 def in_words(error: BaseException) -> str:
     """The message of an error in one line, with options in place of parameters."""
-    text = re.sub(r"\b(n_features_to_select|k)=", "--features ", " ".join(str(error).split()))
+    text = re.sub(r"\bn_features_to_select=", "--features ", " ".join(str(error).split()))
     return re.sub(r"\b(methods|cv|device|predictor|task)=", r"--\1 ", text)
 
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from ngp import NeuralGreedyPursuit
 from ngp._types import FloatArray, IntArray
-from ngp.baselines import registry
+from ngp.baselines import Baseline, registry
 from ngp.datasets import load_boston, make_artificial
 from ngp.greedy.path import Step
 from ngp.greedy.stopping import Stop, StopRule
@@ -24,7 +24,7 @@ from ngp.paper.published import TABLE_1 as PUBLISHED
 from ngp.paper.published_ssfn import PublishedSSFN
 from ngp.predictors import SSFN
 
-__all__ = ["TABLE_1", "TOL", "PublishedRule", "Split", "artificial_split"]
+__all__ = ["TABLE_1", "TOL", "PublishedRule", "Split", "artificial_split", "with_paper_rule"]
 
 # The published threshold η, of the change of an NME in dB.
 ETA = 0.06
@@ -173,9 +173,14 @@ def _pursue(
     return selector.order_, (selector.predict(split.X), selector.predict(split.X_test))
 
 
+def with_paper_rule(selector: Baseline) -> Baseline:
+    """Let a method select by the paper's rule, more than one per cent of all importance, if it has none of its own."""
+    return selector.set_params(threshold=0.01) if selector.threshold == "mean" else selector
+
+
 def _let_select(split: Split, method: str, seed: int) -> tuple[IntArray, Predictions | None]:
     """Select by another method, which sees the training rows only."""
-    selector = registry[method](task="regression")
+    selector = with_paper_rule(registry[method](task="regression"))
     if "random_state" in selector.get_params():
         selector.set_params(random_state=seed)
     columns: IntArray = selector.fit(split.X, split.y).get_support(indices=True)

@@ -25,9 +25,9 @@ LONGEST_LABEL = 32
 def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
     """Plot the scores of methods side by side.
 
-    A row per method, a mark per downstream predictor; the bars are one standard deviation over the folds. On the
-    right: how many features were selected, how long that took, and how well the folds agree. A method without
-    scores shows its status instead.
+    A row per method, a mark per downstream predictor; the bars are one standard error over the folds, and hollow
+    marks are worse than the best of their predictor by more than the error. On the right: how many features were
+    selected, how long that took, and how well the folds agree. A method without scores shows its status instead.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
     >>> X, y, truth = make_ohm(200, random_state=0)
     >>> table = compare(X, y, ["ngp", "lasso"], cv=3, downstream=["ridge"], random_state=0)
     >>> plot_comparison(table.sort_values("ridge", ascending=False)).get_xlabel()
-    'R², mean ± standard deviation over the folds'
+    'R², mean ± standard error over the folds (hollow: worse than the best beyond error)'
     """
     columns = list(getattr(table, "columns", ()))
-    predictors = [name for name in columns if f"{name}_std" in columns]
+    predictors = [name for name in columns if f"{name}_se" in columns]
     if not predictors or "status" not in columns or not len(table):
         raise TypeError("table has no scores to plot: give what ngp.compare returns, one row per method.")
     ax = ax or new_axes("plot_comparison", 8.4, 1.4 + len(table) * max(0.32, 0.1 + 0.11 * len(predictors)))
@@ -60,7 +60,10 @@ def plot_comparison(table: DataFrame, *, ax: Axes | None = None) -> Axes:
     _write_status(ax, table, predictors)
     _label_rows(ax, table, predictors)
     scoring = table.attrs.get("scoring", "score")
-    ax.set_xlabel(f"{'R²' if scoring == 'r2' else scoring}, mean ± standard deviation over the folds")
+    ax.set_xlabel(
+        f"{'R²' if scoring == 'r2' else scoring}, mean ± standard error over the folds (hollow: worse than the best "
+        "beyond error)"
+    )
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, handletextpad=0.3, columnspacing=1.2)
     return ax
@@ -78,12 +81,14 @@ def _draw_scores(ax: Axes, table: DataFrame, predictors: list[str]) -> None:
     lowest = _lowest_shown(table[predictors].to_numpy(dtype=np.float64))
     for i, name in enumerate(predictors):
         color, shape = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
-        scores, spread = (table[column].to_numpy(dtype=np.float64) for column in (name, f"{name}_std"))
+        scores, spread = (table[column].to_numpy(dtype=np.float64) for column in (name, f"{name}_se"))
         heights = np.arange(len(table)) + 0.8 * ((i + 0.5) / len(predictors) - 0.5)
         shown = np.where(scores < lowest, np.nan, scores)
         ax.errorbar(
             shown, heights, xerr=np.nan_to_num(spread), fmt=shape, color=color, markersize=5, elinewidth=1.0, label=name
         )
+        close = np.array([repr(name) in str(names).replace('"', "'") for names in table["within_error"]])
+        ax.plot(shown[~close], heights[~close], shape, color="white", markersize=2.5, zorder=3)
         for row in np.flatnonzero(scores < lowest):
             _write(ax, heights[row], f"◂ {scores[row]:.3g}", fontsize="x-small", color=color)
 
