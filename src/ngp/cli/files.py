@@ -253,9 +253,9 @@ def _read_excel(source: str, opened: Opener, sheet: str | None) -> Table:
             again = pd.read_excel(stream, chosen, engine="openpyxl", dtype=object, keep_default_na=False)
         return again.set_axis(map(str, again.columns), axis=1)[columns]
 
-    several = sheet is None and len(sheets) > 1
-    note = f"Note: read the first sheet, {quoted([chosen])}, of {quoted(sheets)}; --sheet takes another one."
-    return Table(source, frame, notes=(note,) if several else (), cells=cells)
+    if sheet is None and len(sheets) > 1:
+        source = f"{source} (sheet {quoted([chosen])} of {len(sheets)}, see --sheet)"
+    return Table(source, frame, cells=cells)
 
 
 def _read_arrow(source: str, opened: Opener) -> Table:
@@ -353,10 +353,10 @@ def check_outputs(
     for option, (path, suffixes) in outputs.items():
         if path is None:
             continue
-        if suffixes and path.suffix.lower() not in suffixes:
-            raise Refusal(f"{option} {path} has an unknown suffix: use {' or '.join(suffixes)}.")
         if path.is_dir():
             raise Refusal(f"{option} {path} is a folder: give a file.")
+        if suffixes and path.suffix.lower() not in suffixes:
+            raise Refusal(f"{option} {path} has an unknown suffix: use {' or '.join(suffixes)}.")
         if path.exists() and not path.is_file():  # a pipe or a device, in whose place a file would be put
             raise Refusal(f"{option} {path} is no plain file: give a file.")
         folder = Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent

@@ -120,14 +120,9 @@ def _samples(
     if cv == "time" and cv_groups is not None:
         raise Refusal("--cv time and --cv-groups are two ways of validation: give one of them.")
     targets = chosen_columns(table, target, "--target")
-    left_out = {"--drop": chosen_columns(table, drop, "--drop")}
-    left_out["--cv-groups"] = chosen_columns(table, [cv_groups] if cv_groups is not None else [], "--cv-groups")
-    for option, columns in left_out.items():
-        if both := sorted(set(targets) & set(columns)):
-            raise Refusal(f"{option} {quoted(both)} is the target: take another column.")
     days, first = _days(table.frame)
     frame = table.frame.assign(**days)
-    X = frame.drop(columns=list({*targets, *left_out["--drop"], *left_out["--cv-groups"]}))
+    X = frame.drop(columns=[*targets, *_left_out(table, targets, drop, cv_groups)])
     if not X.shape[1]:
         raise Refusal(f"{table.source} has no column left to select from: give more columns, or fewer with --drop.")
     X = _usable(found, X)
@@ -143,7 +138,7 @@ def _samples(
         order, order_note = _in_time(dated, X)
         X, y = X.iloc[order], y[order]
     elif cv_groups is not None:
-        together = _groups_of_rows(left_out["--cv-groups"][0], table.frame.loc[X.index])
+        together = _groups_of_rows(table, cv_groups, X)
     elif dated:
         order_note = (
             f"Note: {quoted(list(dated))} holds dates, and rows are predicted from earlier and later ones alike; if "
@@ -173,6 +168,16 @@ def chosen_columns(
     if allowed is not None and (wrong := [name for name in columns if name not in allowed]):
         raise Refusal(f"{option} {quoted(wrong)} is a target or left out: take another column.")
     return columns
+
+
+def _left_out(table: Table, targets: list[str], drop: Sequence[str], cv_groups: str | None) -> set[str]:
+    """Columns that can't be selected beside the targets."""
+    found = {"--drop": chosen_columns(table, drop, "--drop")}
+    found["--cv-groups"] = chosen_columns(table, [] if cv_groups is None else [cv_groups], "--cv-groups")
+    for option, columns in found.items():
+        if both := sorted(set(targets) & set(columns)):
+            raise Refusal(f"{option} {quoted(both)} is the target: take another column.")
+    return {name for columns in found.values() for name in columns}
 
 
 def _target_values(frame: DataFrame) -> AnyArray:
@@ -360,11 +365,11 @@ def _in_time(dated: dict[str, Series], X: DataFrame) -> tuple[IntArray, str]:
     return np.argsort(days.to_numpy(), kind="stable"), f"Rows are in the order of {quoted(names)}, for --cv time."
 
 
-def _groups_of_rows(name: str, frame: DataFrame) -> IntArray:
+def _groups_of_rows(table: Table, name: str, X: DataFrame) -> IntArray:
     """Numbers of the groups that rows belong to."""
     import pandas as pd
 
-    labels = frame[name]
+    labels = table.frame.loc[X.index, table.column(name, "--cv-groups")]
     if n_missing := int(labels.isna().sum()):
         raise Refusal(
             f"--cv-groups {quoted([name])} is missing in {counted(n_missing, 'row')}: fill them in, or leave these "
@@ -497,8 +502,8 @@ def _without_gaps(found: Obstacles, frame: DataFrame, targets: Sequence[str], mi
     if missing == "error":
         missing = "drop" if n_bad <= MOST_DROPPED * len(frame) else "impute"
         found.add(
-            f"missing values: {where} (--missing drop leaves out {counted(n_bad, 'row')} of {len(frame):,}, --missing "
-            "impute fills them)",
+            f"missing values: {where}; --missing drop leaves out {n_bad:,} of {counted(len(frame), 'row')}, --missing "
+            "impute fills them",
             f"--missing {missing}",
         )
     bad = gaps[list(targets)].any(axis=1) if missing == "impute" else gaps.any(axis=1)
