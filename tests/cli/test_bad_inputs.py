@@ -186,9 +186,7 @@ BAD = {
     "in time and in groups": Bad("are two ways of validation: give one", options=["--cv=time", "--cv-groups=c"]),
     "the target as groups": Bad("--cv-groups 'y' is the target", options=["--cv-groups", "y"]),
     "no such groups": Bad("--cv-groups 'q': data.csv has no such column", options=["--cv-groups", "q"]),
-    "a single group": Bad(
-        "'g' has the same value in all rows", csv(GOOD.assign(g=1)), options=["--cv-groups", "g"]
-    ),
+    "a single group": Bad("'g' has the same value in all rows", csv(GOOD.assign(g=1)), options=["--cv-groups", "g"]),
     "rows in no group": Bad(
         "'g' is missing in 39 rows", csv(GOOD.assign(g=[1, *[None] * (N - 1)])), options=["--cv-groups", "g"]
     ),

@@ -111,6 +111,14 @@ def test_compare_quietly(houses: pd.DataFrame, call: Call) -> None:
     assert "nan" not in result.stdout
 
 
+@pytest.mark.parametrize("options", [["--cv", "time"], ["--cv-groups", "rooms", "--cv", "2"]])
+def test_compare_in_time_and_by_group(options: list[str], houses: pd.DataFrame, call: Call) -> None:
+    result = call("compare", "houses.csv", "-t", "price", "--methods", "correlation", "--features", "1", *options)
+    assert result.exit_code == 0, result.output
+    assert f"fold 1 of {5 if options == ['--cv', 'time'] else 2}" in result.stderr
+    assert "| correlation | ok " in result.stdout
+
+
 def test_compare_names_all_methods() -> None:
     told = next(each for each in compare_command.params if each.name == "methods")
     assert isinstance(told, click.Option)

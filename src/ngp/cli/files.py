@@ -242,9 +242,9 @@ def _read_excel(source: str, opened: Opener, sheet: str | None) -> Table:
                 chosen = sheets[0] if sheet is None else sheet
                 if chosen not in sheets:
                     raise Refusal(f"--sheet {quoted([chosen])}: {source} has no such sheet; it has {quoted(sheets)}.")
-                header = book.parse(chosen, header=None, nrows=1, dtype=object)
+                header = pd.read_excel(book, chosen, header=None, nrows=1, dtype=object)
                 _check_header(source, [str(name) for name in header.dropna(axis=1).to_numpy().ravel()])
-                frame = book.parse(chosen)
+                frame = pd.read_excel(book, chosen)
         except (ValueError, OSError, KeyError, TypeError, IndexError, AttributeError, BadZipFile) as error:
             raise Refusal(f"{source} is no Excel workbook that can be read: {_briefly(error)}.") from error
 
@@ -353,6 +353,12 @@ def check_outputs(
     for option, (path, suffixes) in outputs.items():
         if path is None:
             continue
+        try:
+            path.lstat()
+        except FileNotFoundError:
+            pass
+        except OSError as error:  # such as a name that is too long
+            raise Refusal(f"{option} {path} can't be written: {error.strerror}.") from error
         if path.is_dir():
             raise Refusal(f"{option} {path} is a folder: give a file.")
         if suffixes and path.suffix.lower() not in suffixes:
