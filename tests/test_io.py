@@ -31,6 +31,7 @@ from ngp.data.groups import image_windows
 from ngp.greedy import stopping
 from ngp.io import load, markdown_table, save, write_whole
 from ngp.predictors import CNN, MLP, SSFN, Kernel
+from ngp.report.result import Result
 
 FAST = SSFN(n_units=12, n_draws=2, refit_units=12)
 rng = np.random.default_rng(0)
@@ -214,3 +215,34 @@ def test_nothing_half_written_is_left(tmp_path: Path) -> None:
         write_whole(tmp_path / "report.md", 3)  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["report.md"]
     assert (tmp_path / "report.md").read_bytes() == b"second"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has neither modes nor links for everyone")
+def test_what_is_written_over_keeps_its_mode_and_its_links(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    file, link = tmp_path / "folder" / "report.md", tmp_path / "link.md"
+    link.symlink_to(file)
+    write_whole(link, b"first")  # through a link to what isn't there yet
+    file.chmod(0o600)
+    write_whole(link, b"second")
+    assert link.is_symlink()
+    assert file.read_bytes() == b"second"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in file.parent.iterdir()] == ["report.md"]
+
+
+def test_a_name_as_long_as_can_be(tmp_path: Path) -> None:
+    path = tmp_path / f"{'x' * 250}.json"
+    write_whole(path, b"{}")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_names_that_promise_another_format(tmp_path: Path) -> None:
+    selector = fitted()
+    with pytest.raises(
+        ValueError, match=r"^path='.*x\.pdf' is no name for a report: use the suffix \.html or \.htm\.$"
+    ):
+        selector.report(tmp_path / "x.pdf", X, TARGETS["regression"])
+    with pytest.raises(ValueError, match=r"^path='.*x\.txt' is no name for a result: use the suffix \.json\.$"):
+        Result.of(selector, X, TARGETS["regression"]).write(tmp_path / "x.txt")
+    assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from importlib.util import find_spec
 from io import BytesIO
@@ -14,7 +15,7 @@ from zipfile import ZipFile
 if TYPE_CHECKING:
     from ngp.selector import NeuralGreedyPursuit
 
-__all__ = ["load", "markdown_table", "save", "write_whole"]
+__all__ = ["load", "markdown_table", "refuse_other_suffixes", "save", "write_whole"]
 
 FORMAT = "ngp-selector/1"
 
@@ -172,11 +173,23 @@ def _require_skops() -> None:
         )
 
 
+def refuse_other_suffixes(path: str | PathLike[str], what: str, suffixes: Sequence[str]) -> None:
+    """Refuse a name that promises another format than the one that is written."""
+    if Path(path).suffix.lower() not in suffixes:
+        raise ValueError(f"path={str(path)!r} is no name for {what}: use the suffix {' or '.join(suffixes)}.")
+
+
 def write_whole(path: Path, content: bytes) -> None:
-    """Write beside, then rename: nothing half-written ever replaces something whole."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write beside, then rename: nothing half-written ever replaces something whole.
+
+    Behind a symlink it is the target that is replaced, and what is replaced keeps its mode.
+    """
+    path = Path(os.path.realpath(path))
+    beside = path.with_name(f".ngp-{os.urandom(8).hex()}")  # short, since the name of the file may be as long as can be
     try:
-        with beside.open("wb") as file:
+        with beside.open("xb") as file:
+            if path.exists():
+                beside.chmod(stat.S_IMODE(path.stat().st_mode))
             file.write(content)
             file.flush()
             os.fsync(file.fileno())  # else a power cut could leave the new name with nothing behind it

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,7 +76,7 @@ BAD = {
     "one row": Bad("has 1 row of data: at least 2", b"a,b,y\n1,2,3\n"),
     "one column": Bad("has 1 column: a target and at least one other", b"y\n1\n2\n3\n"),
     "target alone": Bad("no column left to select from", options=["--drop=a", "--drop=b", "--drop=c"]),
-    "unknown suffix": Bad("unknown suffix: use one of .csv, .tsv", name="data.xlsx"),
+    "unknown suffix": Bad("unknown suffix: use one of .csv, .tsv", name="data.xls"),
     "unclosed quote": Bad("is no CSV table: EOF inside string", b'a,b,y\n1,"2,3\n4,5,6\n7,8,9\n'),
     "too many values in a line": Bad("Expected 3 fields in line 3, saw 4", b"a,b,y\n1,2,3\n4,5,6,7\n"),
     "too many values in all lines": Bad("more values in a line than names", b"a,b,y\n1,2,3,4\n5,6,7,8\n"),
@@ -84,6 +86,8 @@ BAD = {
     "the same name twice": Bad("several columns of the same name, 'a'", b"a,a,y\n1,2,3\n4,5,6\n"),
     "broken Parquet": Bad("is no Parquet table that can be read", b"PAR1 and then something else", name="data.parquet"),
     "broken npz": Bad("no file of numpy arrays", b"PK\x03\x04 and so on", name="data.npz"),
+    "broken gzip": Bad("no gzip file that can be read", b"a,b,y", name="data.csv.gz"),
+    "half a gzip file": Bad("no gzip file that can be read", gzip.compress(csv(GOOD))[:-20], name="data.csv.gz"),
     "pickled objects": Bad("it holds Python objects", npy(np.array([{}, {}]), allow_pickle=True), name="data.npy"),
     "one dimension": Bad("two dimensions are needed", npy(np.arange(9.0)), name="data.npy"),
     "complex numbers": Bad("type complex128: numbers are needed", npy(np.ones((9, 2)) * 1j), name="data.npy"),
@@ -109,32 +113,36 @@ BAD = {
     ),
     "text among targets": Bad("Target 't' is text: of several", csv(GOOD.assign(t="u")), target=["-t", "y", "-t", "t"]),
     "identifiers": Bad(
-        "'id' (40 in 40 rows): leave them out with --drop id", csv(GOOD.assign(id=[f"n{i}" for i in range(N)]))
+        "different values to be categories: 'id' (40 in 40 rows)", csv(GOOD.assign(id=[f"n{i}" for i in range(N)]))
     ),
     "too many categories": Bad(
-        "to be categories, 'word' (150 in 450 rows)",
+        "to be categories: 'word' (150 in 450 rows)",
         csv(pd.DataFrame({"word": [f"w{i % 150}" for i in range(450)], "y": np.arange(450.0) / 7})),
     ),
-    "dates": Bad(
-        "neither numbers nor text, 'when' (datetime64",
-        parquet(GOOD.assign(when=pd.date_range("2026-01-01", periods=N))),
-        name="data.parquet",
+    "dates beside text": Bad(
+        "'when' (dates beside text, such as '2026-02-30')",
+        csv(GOOD.assign(when=[*pd.date_range("2026-01-01", periods=N - 1).astype(str), "2026-02-30"])),
     ),
     "lists in cells": Bad(
-        "neither numbers nor text, 'l' (object)", parquet(GOOD.assign(l=[[1, 2]] * N)), name="data.parquet"
+        "neither numbers nor text: 'l' (object)", parquet(GOOD.assign(l=[[1, 2]] * N)), name="data.parquet"
     ),
-    "text among numbers": Bad("'b' of data.csv holds numbers beside text, such as '?'", with_cell("b", "?")),
-    "decimal commas": Bad("numbers that are written with commas, such as '-0,", csv(GOOD, sep=";", decimal=",")),
+    "text among numbers": Bad("'b' (numbers beside text, such as '?')", with_cell("b", "?")),
+    "text among numbers of the target": Bad(
+        "Target 'y' can't be predicted (numbers beside text, such as '?')", with_cell("y", "?")
+    ),
+    "commas in numbers that may mean thousands": Bad(
+        "'b' (numbers written with commas, such as '0,5')", csv(GOOD.assign(b=[f"{i},5" for i in range(N)]))
+    ),
     # Values
-    "a gap": Bad("missing values in 1 column, 'b' (1): say --missing drop to leave out the 1 row", with_cell("b", "")),
-    "an empty column": Bad("columns without any value, 'b': leave them out with --drop b", csv(GOOD.assign(b=None))),
+    "a gap": Bad("missing values: 'b' (1); --missing drop leaves out 1 of 40 rows", with_cell("b", "")),
+    "an empty column": Bad("columns without any value: 'b'", csv(GOOD.assign(b=None))),
     "gaps in every row": Bad(
         "--missing drop leaves 0 rows",
         csv(GOOD.mask(np.arange(N * 4).reshape(N, 4) % 4 == np.arange(N)[:, None] % 2)),
         options=["--missing", "drop"],
     ),
-    "infinity": Bad("infinite numbers, or some beyond 1e+100, in 'b'", with_cell("b", "inf")),
-    "huge numbers": Bad("infinite numbers, or some beyond 1e+100, in 'b'", with_cell("b", "1e200")),
+    "infinity": Bad("'b' (infinite numbers, or some beyond 1e+100)", with_cell("b", "inf")),
+    "huge numbers": Bad("'b' (infinite numbers, or some beyond 1e+100)", with_cell("b", "1e200")),
     # Tasks and validation
     "regression of text": Bad(
         "Target 'y' is text, which --task regression", csv(GOOD.assign(y=["u", "v"] * 20)), ["--task", "regression"]
@@ -171,10 +179,40 @@ BAD = {
     "a list of groups": groups('[["a", "b"]]', "must hold an object"),
     "an empty group": groups('{"g": []}', "'g' must be a list of columns"),
     "an unknown column in a group": groups('{"g": ["a", "q"]}', "--groups 'g': 'q': data.csv has no such column"),
-    "the target in a group": groups('{"g": ["a", "y"]}', "--groups 'g': 'y' is a target or left out with --drop"),
+    "the target in a group": groups('{"g": ["a", "y"]}', "--groups 'g': 'y' is a target or left out"),
     "a column twice in a group": groups('{"g": ["a", "a"]}', "--groups 'g': names 'a' twice"),
     "a group with the name of a column": groups('{"c": ["a", "b"]}', "'c' is the name of another column"),
+    # Rows in time and in groups
+    "in time and in groups": Bad("are two ways of validation: give one", options=["--cv=time", "--cv-groups=c"]),
+    "the target as groups": Bad("--cv-groups 'y' is the target", options=["--cv-groups", "y"]),
+    "no such groups": Bad("--cv-groups 'q': data.csv has no such column", options=["--cv-groups", "q"]),
+    "a single group": Bad("'g' has the same value in all rows", csv(GOOD.assign(g=1)), options=["--cv-groups", "g"]),
+    "rows in no group": Bad(
+        "'g' is missing in 39 rows", csv(GOOD.assign(g=[1, *[None] * (N - 1)])), options=["--cv-groups", "g"]
+    ),
+    "more folds than groups": Bad(
+        "--cv 5 folds don't fit 2 groups: give at least 2 folds",
+        csv(GOOD.assign(g=[1, 2] * (N // 2))),
+        options=["--cv-groups", "g", "--cv", "5"],
+    ),
+    "one group to learn from": Bad(
+        "leaves a single one of the --cv-groups",
+        csv(GOOD.assign(g=[1, 2] * (N // 2))),
+        options=["--cv-groups", "g", "--hold-out", "0.5"],
+    ),
+    "a row without its time": Bad(
+        "--cv time orders the rows by 'when', which is missing in 1 row",
+        csv(GOOD.assign(when=[None, *pd.date_range("2026-01-01", periods=N - 1)])),
+        options=["--cv", "time", "--drop", "when"],
+    ),
     # Output files
+    "result that is no JSON": Bad("--out r.txt has an unknown suffix: use .json", options=["--out", "r.txt"]),
+    "output over the groups": Bad(
+        "--out groups.json is the same file as --groups",
+        options=["--groups", "groups.json", "--out", "groups.json"],
+        others={"groups.json": b'{"g": ["a", "b"]}'},
+    ),
+    "a sheet of a CSV file": Bad("--sheet 'one' is for Excel workbooks (.xlsx): leave", options=["--sheet", "one"]),
     "reduced data of no format": Bad("--reduced r.xlsx has an unknown suffix", options=["--reduced", "r.xlsx"]),
     "report that is no HTML": Bad("--report r.pdf has an unknown suffix: use .html", options=["--report", "r.pdf"]),
     "output is a folder": Bad("--out folder is a folder", options=["--out", "folder"]),
@@ -189,12 +227,12 @@ BAD = {
 def check(result: Any, folder: Path, before: set[Path], says: str) -> None:
     assert result.exit_code == 2, (result.output, result.exception)
     assert result.stdout == ""
-    message = result.stderr.splitlines()[-1]
-    assert message.startswith("Error: ")
-    assert message.endswith((".", "?"))
+    before_it, _, message = result.stderr.partition("Error: ")
+    sentence, *more = message.splitlines()
+    assert sentence.endswith((".", "?")) or (sentence.endswith("can't be used as it is:") and more)
     assert says in message, message
     assert "Traceback" not in result.output
-    for line in result.stderr.splitlines()[:-1]:  # what it found in the data, where these are not the problem
+    for line in before_it.splitlines():  # what it found in the data, where these are not the problem
         assert line.startswith(("data", "Note: ")), line
     assert set(folder.rglob("*")) == before
 
@@ -219,6 +257,50 @@ def test_the_corpus_is_large_and_the_good_table_is_good(folder: Path, call: Call
     result = call("select", "data.csv", "--target", "y", *OUTPUTS)
     assert result.exit_code == 0, result.output
     assert {path.name for path in folder.iterdir()} == {"data.csv", "out.json", "reduced.csv", "state.npz"}
+
+
+def test_one_message_names_all_obstacles_and_a_command_overcomes_them(folder: Path, call: Callable[..., Any]) -> None:
+    table = GOOD.astype(object).assign(id=[f"n{i}" for i in range(N)], empty=None)
+    table["two words"] = table["id"]
+    table.loc[3, "b"], table.loc[[4, 5], "a"], table.loc[6, "y"] = "?", None, None
+    table["huge"] = [1e200, *range(N - 1)]
+    table.to_csv("data.csv", index=False)
+    result = call("select", "data.csv", "--target", "y", "--features", "1")
+    assert result.exit_code == 2
+    first, *obstacles, advice, command = result.stderr.splitlines()
+    assert first == "Error: data.csv can't be used as it is:"
+    assert [line.partition(":")[0] for line in obstacles] == [
+        "  columns of mixed content",
+        "  text with too many different values to be categories",
+        "  columns without any value",
+        "  columns beyond what can be computed with",
+        "  missing values",
+    ]
+    assert advice == "Correct the data, or say:"
+    options = "--drop b --drop id --drop 'two words' --drop empty --drop huge --missing drop"
+    assert command == f"  ngp select data.csv --target y --features 1 {options}"
+    again = call(*shlex.split(command)[1:])
+    assert again.exit_code == 0, again.output
+    assert "Left out 3 of 40 rows" in again.stderr
+
+
+def test_with_many_gaps_the_command_fills_them(folder: Path, call: Callable[..., Any]) -> None:
+    GOOD.mask(np.arange(N * 4).reshape(N, 4) % 20 == 0).assign(y=GOOD["y"]).to_csv("data.csv", index=False)
+    result = call("select", "--target", "y", "--features", "1", "--", "data.csv")
+    command = result.stderr.splitlines()[-1]
+    assert command == "  ngp select --target y --features 1 --missing impute -- data.csv"
+    assert call(*shlex.split(command)[1:]).exit_code == 0
+
+
+def test_an_obstacle_without_an_option_is_named_beside_the_others(folder: Path, call: Callable[..., Any]) -> None:
+    GOOD.assign(y=7, id=[f"n{i}" for i in range(N)]).to_csv("data.csv", index=False)
+    result = call("select", "data.csv", "--target", "y")
+    assert result.stderr.splitlines()[1:] == [
+        "  text with too many different values to be categories: 'id' (40 in 40 rows)",
+        "  Target 'y' has the same value in all rows: there is nothing to predict",
+        "Correct the last; for the others, correct the data or add:",
+        "  --drop id",
+    ]
 
 
 @pytest.mark.parametrize(

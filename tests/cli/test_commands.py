@@ -163,6 +163,13 @@ def test_compare_in_a_terminal_shows_a_bar(houses: pd.DataFrame, call: Call, mon
     assert "0/4" in shown
 
 
+@pytest.mark.parametrize("options", [["--cv", "time"], ["--cv-groups", "rooms", "--cv", "2"]])
+def test_compare_in_time_and_by_group(options: list[str], houses: pd.DataFrame, call: Call) -> None:
+    result = call("compare", "houses.csv", "-t", "price", "--methods", "correlation", "--features", "1", *options)
+    assert result.exit_code == 0, result.output
+    assert "| correlation | 1.0 " in " ".join(result.stdout.split())
+
+
 def test_compare_names_all_methods() -> None:
     told = next(each for each in compare_command.params if each.name == "methods")
     assert isinstance(told, click.Option)

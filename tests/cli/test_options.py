@@ -61,7 +61,11 @@ def test_any_text_is_a_validation_or_refused(text: str) -> None:
         found = options.validation(text)
     except click.BadParameter:
         return
-    assert found == "loo" or (isinstance(found, int) and found >= 2) or (isinstance(found, float) and 0 < found < 1)
+    assert (
+        found in ("loo", "time", "auto")
+        or (isinstance(found, int) and found >= 2)
+        or (isinstance(found, float) and 0 < found < 1)
+    )
 
 
 @given(st.text() | st.floats().map(str))

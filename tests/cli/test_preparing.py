@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import TimeSeriesSplit
 
 from ngp.cli.files import Table, read_table
 from ngp.cli.messages import Refusal
@@ -115,3 +116,144 @@ def test_kinds_of_columns(folder: Path) -> None:
         "huge": "float64",
     }
     assert not samples.X.isna().any().any()
+
+
+def days(n: int = 40) -> pd.DatetimeIndex:
+    return pd.date_range("2024-01-30", periods=n)
+
+
+class TestDates:
+    """Dates are numbers, whatever the file and however they are written, and never categories."""
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            days().strftime("%Y-%m-%d"),
+            days().strftime("%Y-%m-%d %H:%M:%S"),
+            days().strftime("%Y-%m-%dT%H:%MZ"),
+            [f"{day:%Y-%m-%d}T{hour:02d}:00:00.5+{hour:02d}:00" for hour, day in enumerate(days(14))],
+        ],
+        ids=["dates", "times", "in UTC", "in several time zones"],
+    )  # fmt: skip
+    def test_text(self, texts: Any, folder: Path) -> None:
+        frame = pd.DataFrame({"when": texts, "y": np.arange(len(texts)) / 3})
+        frame.to_csv("data.csv", index=False)
+        samples = prepare(read_table("data.csv"), ["y"])
+        assert samples.X["when"].tolist() == pytest.approx(list(range(len(texts))))
+        start = "2024-01-30T00:00:00.500000" if "." in texts[0] else "2024-01-30"
+        assert f"Dates became numbers, days since the first: 'when' (from {start})." in samples.notes
+
+    @pytest.mark.parametrize("kind", ["timestamps", "with a time zone", "dates", "categories"])
+    @pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+    def test_typed(self, kind: str, suffix: str, folder: Path) -> None:
+        column: Any = pd.Series(days())
+        if kind == "with a time zone":
+            column = column.dt.tz_localize("Europe/Stockholm")  # summer time begins on the way
+        elif kind == "dates":
+            column = column.dt.date
+        elif kind == "categories":
+            column = column.astype("category")
+        frame = pd.DataFrame({"when": column, "y": np.arange(40) / 3})
+        (frame.to_parquet if suffix == ".parquet" else frame.to_feather)(f"data{suffix}")
+        samples = prepare(read_table(f"data{suffix}"), ["y"])
+        assert samples.X["when"].to_numpy() == pytest.approx(np.arange(40), abs=0.05)
+        assert samples.X["when"].dtype == np.float64
+
+    def test_excel(self, folder: Path) -> None:
+        pytest.importorskip("openpyxl")
+        pd.DataFrame({"when": days(), "y": np.arange(40) / 3}).to_excel("data.xlsx", index=False)
+        assert prepare(read_table("data.xlsx"), ["y"]).X["when"].tolist() == list(range(40))
+
+    def test_months_and_gaps(self) -> None:
+        frame = pd.DataFrame({"when": ["2024-01", None, "2024-03"] * 4, "a": np.arange(12.0), "y": np.arange(12) / 3})
+        samples = prepare(Table("data.csv", frame), ["y"], missing="impute")
+        assert set(samples.X["when"]) == {0, 30, 60}
+
+    def test_a_target(self) -> None:
+        frame = pd.DataFrame({"a": np.arange(40.0) ** 2, "when": days()})
+        samples = prepare(Table("data.csv", frame), ["when"])
+        assert (samples.task, samples.y.tolist()) == ("regression", list(range(40)))
+
+    @pytest.mark.parametrize("texts", [["2024-13", "0815-47"] * 20, ["12:30", "2024"] * 20, ["u", "v"] * 20])
+    def test_other_text(self, texts: list[str]) -> None:
+        frame = pd.DataFrame({"t": texts, "y": np.arange(40) / 3})
+        samples = prepare(Table("data.csv", frame), ["y"])
+        assert samples.X["t"].dtype == "category"
+        assert samples.notes == []
+
+
+class TestRowsInTime:
+    @pytest.fixture
+    def shuffled(self) -> Table:
+        order = np.random.default_rng(0).permutation(40)
+        return Table(
+            "data.csv", pd.DataFrame({"when": days(), "a": np.arange(40.0), "y": np.arange(40) / 3}).loc[order]
+        )
+
+    def test_without_the_option_there_is_a_caution(self, shuffled: Table) -> None:
+        for drop in ([], ["when"]):
+            caution = next(text for text in prepare(shuffled, ["y"], drop=drop).notes if text.startswith("Note: "))
+            assert caution.startswith(
+                "Note: 'when' holds dates, and rows are predicted from earlier and later ones alike"
+            )
+            assert "--cv time" in caution
+        for others in ({"cv": "time"}, {"cv_groups": "a"}):
+            assert not any("alike" in text for text in prepare(shuffled, ["y"], **others).notes)
+
+    @pytest.mark.parametrize("drop", [[], ["when"]])
+    def test_the_column_of_dates_orders_the_rows(self, drop: list[str], shuffled: Table) -> None:
+        samples = prepare(shuffled, ["y"], drop=drop, cv="time", hold_out=0.25)
+        assert samples.X["a"].tolist() == list(range(30))
+        assert samples.y.tolist() == pytest.approx([i / 3 for i in range(30)])
+        assert samples.held_out is not None
+        assert samples.held_out[0]["a"].tolist() == list(range(30, 40))
+        assert isinstance(samples.cv, TimeSeriesSplit)
+        assert "Rows are in the order of 'when', for --cv time." in samples.notes
+        for train, test in samples.cv.split(samples.X):
+            assert max(samples.X["a"].iloc[train]) < min(samples.X["a"].iloc[test])
+
+    def test_otherwise_the_file_orders_them(self, shuffled: Table) -> None:
+        frame = shuffled.frame
+        for other, why in [
+            (frame.drop(columns="when"), "since no column holds dates."),
+            (frame.assign(born=days()), "since several columns hold dates, 'when', 'born' (--drop the others)."),
+        ]:
+            samples = prepare(Table("data.csv", other), ["y"], cv="time")
+            assert samples.X["a"].tolist() == frame["a"].tolist()
+            assert f"Note: --cv time takes the rows in the order of the file, {why}" in samples.notes
+        samples = prepare(Table("data.csv", frame.assign(born=days())), ["y"], cv="time", drop=["born"])
+        assert samples.X["a"].tolist() == list(range(40))
+
+    @pytest.mark.parametrize("n", [3, 4, 6])
+    def test_few_rows(self, n: int) -> None:
+        frame = pd.DataFrame({"a": np.arange(n) ** 2, "y": np.arange(n) / 3})
+        assert prepare(Table("data.csv", frame), ["y"], cv="time").cv.get_n_splits() == min(5, n - 1)
+        with pytest.raises(Refusal, match="--cv time needs at least 3 rows to learn from, and there are 2"):
+            prepare(Table("data.csv", frame[:2]), ["y"], cv="time")
+
+
+class TestRowsInGroups:
+    @pytest.fixture
+    def patients(self) -> Table:
+        rng = np.random.default_rng(0)
+        who = rng.choice(["ann", "bob", "cid", "dan"], 60, p=[0.1, 0.2, 0.3, 0.4])
+        return Table("data.csv", pd.DataFrame({"who": who, "a": rng.normal(size=60), "y": rng.normal(size=60)}))
+
+    def test_they_stay_together(self, patients: Table) -> None:
+        who, sizes = patients.frame["who"], []
+        for seed in range(6):
+            samples = prepare(patients, ["y"], cv_groups="who", hold_out=0.3, seed=seed)
+            assert list(samples.X.columns) == ["a"]
+            assert samples.held_out is not None
+            inside, outside = who[samples.X.index], who[samples.held_out[0].index]
+            assert len(inside) + len(outside) == 60
+            assert not set(inside) & set(outside)
+            assert len(set(zip(inside, samples.cv_groups, strict=True))) == len(set(inside)) == samples.cv
+            sizes.append(len(outside))
+            for train, test in samples.splits(seed):
+                assert not set(inside.iloc[train]) & set(inside.iloc[test])
+        assert 12 <= np.median(sizes) <= 24
+
+    def test_a_way_of_validation_is_kept(self, patients: Table) -> None:
+        assert prepare(patients, ["y"], cv_groups="who").cv == 4
+        assert [prepare(patients, ["y"], cv_groups="who", cv=cv).cv for cv in (2, 0.3, "loo")] == [2, 0.3, "loo"]

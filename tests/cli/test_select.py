@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import report_cases as cases
+from sklearn.model_selection import TimeSeriesSplit
 
 from ngp import NeuralGreedyPursuit
 from ngp._formatting import step_in_words
@@ -238,6 +239,45 @@ def test_rows_that_are_held_out(houses: pd.DataFrame, call: Call) -> None:
     assert found["fit"]["rows"] == "held out"
     other = json.loads(call(*options, "--json", "--seed", "1").stdout)
     assert other["path"][0]["loss"] != found["path"][0]["loss"]
+
+
+def test_later_rows_are_predicted_from_earlier_ones(houses: pd.DataFrame, call: Call) -> None:
+    houses.assign(sold=pd.date_range("2024-01-01", periods=80)).to_csv("sold.csv", index=False)
+    found = call("select", "sold.csv", "-t", "price", "--features", "2", "--cv", "time", "--hold-out", "0.2", "--json")
+    assert found.exit_code == 0, found.output
+    assert "Rows are in the order of 'sold', for --cv time." in found.stderr
+    X = houses.drop(columns="price").astype({"town": "category"}).assign(sold=np.arange(80.0))[:64]
+    selector = NeuralGreedyPursuit(n_features_to_select=2, cv=TimeSeriesSplit(5), random_state=0)
+    losses = [step.loss for step in selector.fit(X, houses["price"][:64]).path_]
+    assert [step["loss"] for step in json.loads(found.stdout)["path"]] == pytest.approx(losses)
+    caution = call("select", "sold.csv", "-t", "price", "--features", "1").stderr
+    assert "if the future is to be predicted from the past, say --cv time." in caution
+
+
+def test_rows_of_a_group_stay_together(folder: Path, call: Call) -> None:
+    # Each patient has an answer of its own and a fingerprint in b: nothing tells of other patients.
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(12), 8)
+    frame = pd.DataFrame({"who": who, "b": rng.normal(size=12)[who], "y": rng.normal(size=12)[who]})
+    frame["b"] += 1e-3 * rng.normal(size=len(who))
+    frame.to_csv("patients.csv", index=False)
+    options = ["--drop", "who", "--features", "1"]
+    rows = answer(call, *options, data="patients.csv", target="y")["path"]
+    groups = answer(call, *options, "--cv-groups", "who", data="patients.csv", target="y")["path"]
+    assert rows[1]["loss"] < 0.5 * rows[0]["loss"]
+    assert groups[1]["loss"] > 0.9 * groups[0]["loss"]
+    dry = call("select", "patients.csv", "-t", "y", *options, "--cv-groups", "who", "--dry-run", "--resamples", "2")
+    assert dry.exit_code == 0, dry.output
+    halves = call("select", "patients.csv", "-t", "y", *options, "--cv-groups", "who", "--resamples", "2")
+    assert halves.exit_code == 0, halves.output
+
+
+def test_reduced_text_stays_as_it_was(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    houses.assign(size=[f"{size:09.2f}" for size in houses["size"]]).to_csv("codes.csv", index=False)
+    assert call("select", "codes.csv", "-t", "price", "--features", "2", "--reduced", "few.csv", "-q").exit_code == 0
+    before, after = (pd.read_csv(name, dtype=str) for name in ("codes.csv", "few.csv"))
+    pd.testing.assert_frame_equal(after, before[["size", "town", "price"]])
+    assert after["size"].str.startswith("00").all()
 
 
 def test_names_that_break_things(houses: pd.DataFrame, call: Call, folder: Path) -> None:

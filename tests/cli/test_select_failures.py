@@ -54,7 +54,7 @@ def test_ctrl_c_keeps_what_is_there(folder: Path) -> None:
 
 
 def test_ctrl_c_before_the_first_step(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(path: str) -> None:
+    def interrupt(path: str, sheet: str | None) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys.modules[select_command.callback.__module__], "read_table", interrupt)
@@ -75,7 +75,7 @@ def test_ctrl_c_before_the_first_step(houses: pd.DataFrame, call: Call, monkeypa
 def test_failures_while_running(
     error: Exception, status: int, message: str, houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise error
 
     monkeypatch.setattr(NeuralGreedyPursuit, "fit", fail)

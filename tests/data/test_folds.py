@@ -222,3 +222,21 @@ def test_one_sample_cannot_be_left_out() -> None:
 def test_splitter_without_its_groups() -> None:
     with pytest.raises(ValueError, match=r"cv=GroupKFold.* can't split these 47 samples"):
         make_rounds(GroupKFold(3), X, CLASSES, classification=False, random_state=0)
+
+
+@pytest.mark.parametrize("cv", [2, 4, 0.3, "loo"])
+@pytest.mark.parametrize("classification", [False, True])
+def test_groups_of_rows_stay_together(cv: Any, classification: bool) -> None:
+    rounds = make_rounds(cv, X, CLASSES, classification=classification, random_state=7, groups=GROUPS)
+    splits = splits_of(rounds)
+    assert len(splits) == {0.3: 1, "loo": 8}.get(cv, cv)
+    for train, test in splits:
+        assert not set(GROUPS[train]) & set(GROUPS[test])
+        assert len(train) + len(test) == N
+    if cv != 0.3:
+        assert sorted(row for _, test in splits for row in test) == list(range(N))
+
+
+def test_more_folds_than_groups() -> None:
+    with pytest.raises(ValueError, match=r"cv=9 folds don't fit 8 groups: give at least 2 folds and at most one per g"):
+        make_rounds(9, X, CLASSES, classification=False, random_state=0, groups=GROUPS)

@@ -10,7 +10,7 @@ import click
 
 from ngp import __version__
 from ngp.cli import compare, demo, report, reproduce, select
-from ngp.cli.messages import Refusal
+from ngp.cli.messages import WORDS, Refusal
 
 __all__ = ["cli"]
 
@@ -30,10 +30,15 @@ class Group(click.Group):
         """Names of the commands, most used first."""
         return list(self.commands)
 
-    def make_context(self, *args: Any, **settings: Any) -> click.Context:
-        """Read what stands before the command."""
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Read what stands before the command, and remember all the words."""
+        words = list(args)
         with _one_sentence():
-            return super().make_context(*args, **settings)
+            context = super().make_context(info_name, args, parent, **extra)
+        context.meta[WORDS] = words
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

@@ -61,8 +61,8 @@ OPTIONS = (
                  help="How many each method selects; by default each follows its own rule."),
     *CHOSEN_COLUMNS,
     click.option("--cv", type=validation, default="5", show_default=True, metavar="FOLDS",
-                 help="How columns are judged: a number of folds, a share of the rows such as 0.2, or loo (leave one "
-                 "out)."),
+                 help="How columns are judged: a number of folds, a share of the rows such as 0.2, loo (leave one "
+                 "out), or time (later rows from earlier ones, by the column of dates or else the order of the rows)."),
     *WORK,
     click.option("--max-time", type=duration, metavar="TIME",
                  help="Limit for each method, such as 30s, 10m or 1.5h."),
@@ -78,6 +78,7 @@ OPTIONS = (
 def compare(
     data: str,
     target: tuple[str, ...],
+    sheet: str | None,
     methods: list[str] | None,
     features: int | None,
     cv: int | float | str,
@@ -90,12 +91,13 @@ def compare(
 ) -> None:
     """Compare methods of feature selection by what can be predicted from what they select."""
     formats = (".csv", ".md", ".png")
-    check_outputs(data, {f"--out ({i})" if i else "--out": (path, formats) for i, path in enumerate(out)})
+    check_outputs({"DATA": data}, {f"--out ({i})" if i else "--out": (path, formats) for i, path in enumerate(out)})
     if any(path.suffix.lower() == ".png" for path in out):
         require("matplotlib", "A picture", "plot")
-    samples = prepare(read_table(data), target, **chosen)
-    folds = len(samples.y) if isinstance(cv, str) else cv
-    if samples.task == "regression" and folds <= len(samples.y) < 2 * folds:
+    samples = prepare(read_table(data, sheet), target, cv=cv, seed=seed, **chosen)
+    folds = len(samples.y) if cv == "loo" else cv
+    single = not isinstance(folds, str) and samples.cv_groups is None and folds <= len(samples.y) < 2 * folds
+    if samples.task == "regression" and single:
         way_out = "a number of folds" if cv == "loo" else "fewer folds"
         raise Refusal(f"--cv {cv} leaves one row a fold, which has no R²: give {way_out}.")
     for text in (samples.summary, *samples.notes):
@@ -105,8 +107,8 @@ def compare(
     try:
         with _progress(quiet) as see:
             table = run(
-                samples.X, samples.y, methods, n_features_to_select=features, cv=cv, task=samples.task,
-                max_time=max_time, callback=see, n_jobs=jobs or -1, random_state=seed,
+                samples.X, samples.y, methods, n_features_to_select=features, cv=samples.splits(seed),
+                task=samples.task, max_time=max_time, callback=see, n_jobs=jobs or -1, random_state=seed,
             )  # fmt: skip
     except (ValueError, TypeError, ImportError) as error:
         raise Refusal(in_words(error)) from error

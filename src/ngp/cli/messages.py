@@ -12,9 +12,12 @@ import click
 
 from ngp._formatting import listed, visible
 
-__all__ = ["Failure", "Refusal", "drop_options", "in_words", "note", "quoted", "warnings_as_notes"]
+__all__ = [
+    "WORDS", "Failure", "Refusal", "command_with", "drop_options", "in_words", "note", "quoted", "warnings_as_notes"
+]  # fmt: skip
 
 LONGEST_NAME = 60
+WORDS = "ngp.words"  # what the user typed after ngp, in the context of click
 
 
 class Refusal(click.ClickException):
@@ -41,9 +44,23 @@ def quoted(names: Sequence[str], most: int = 5) -> str:
 
 
 def drop_options(names: Sequence[str]) -> str:
-    """The options that leave columns out, as typed in a shell; of many, only the first few."""
-    options = " ".join(f"--drop {shlex.quote(visible(name))}" for name in names[:5])
-    return options if len(names) <= 5 else f"{options} and so on"
+    """The options that leave columns out, as typed in a shell."""
+    return " ".join(f"--drop {_word(name)}" for name in names)
+
+
+def command_with(options: str) -> str:
+    """What the user typed, with more options."""
+    context = click.get_current_context(silent=True)
+    words = [_word(word) for word in context.meta.get(WORDS, ())] if context else []
+    end = words.index("--") if "--" in words else len(words)  # options come before that
+    return " ".join(["ngp", *words[:end], options, *words[end:]])
+
+
+def _word(text: str) -> str:
+    """A word as typed in a shell."""
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + visible(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def in_words(error: BaseException) -> str:

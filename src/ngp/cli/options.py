@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +28,8 @@ def duration(text: str) -> float:
 
 
 def validation(text: str) -> int | float | str:
-    """A number of folds, a hold-out share, loo or auto."""
-    if text in ("auto", "loo"):
+    """A number of folds, a hold-out share, loo, time or auto."""
+    if text in ("auto", "loo", "time"):
         return text
     if re.fullmatch("[0-9]{1,9}", text) and int(text) >= 2:
         return int(text)
@@ -36,7 +37,7 @@ def validation(text: str) -> int | float | str:
         return share(text)
     except click.BadParameter:
         raise click.BadParameter(
-            f"{text!r} is no way of validation: give a number of folds from 2 on, a share such as 0.2, or loo."
+            f"{text!r} is no way of validation: give a number of folds from 2 on, a share such as 0.2, loo or time."
         ) from None
 
 
@@ -65,7 +66,9 @@ def file(text: str) -> Path:
     try:
         if not text or "\0" in text or not Path(text).name:
             raise ValueError(text)
-        Path(text).exists()
+        os.stat(text)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
     except (OSError, ValueError):
         raise click.BadParameter(f"{text[:60]!r} is no name of a file: give one.") from None
     return Path(text)
@@ -89,6 +92,7 @@ DATA: tuple[Decorator, ...] = (
     click.argument("data", type=data, metavar="DATA"),
     click.option("--target", "-t", multiple=True, required=True, metavar="COLUMN",
                  help="The column to predict. May be given several times, for numbers."),
+    click.option("--sheet", metavar="NAME", help="Which sheet of an Excel workbook; the first one by default."),
 )
 CHOSEN_COLUMNS: tuple[Decorator, ...] = (
     click.option("--drop", multiple=True, metavar="COLUMN", help="A column to leave out. May be given several times."),
@@ -100,6 +104,9 @@ CHOSEN_COLUMNS: tuple[Decorator, ...] = (
                  help="Missing values: refuse them, drop the rows, or fill them with the median or the most frequent "
                  "category of all rows (so that a fold sees a little of the others). Rows without target are never "
                  "filled."),
+    click.option("--cv-groups", metavar="COLUMN",
+                 help="Rows with the same value in this column, such as a patient, stay together in folds and "
+                 "--hold-out. The column itself can't be selected."),
 )
 WORK: tuple[Decorator, ...] = (
     click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, metavar="N",

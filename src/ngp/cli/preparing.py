@@ -11,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from ngp._formatting import counted, listed, visible
 from ngp.cli.files import Table
-from ngp.cli.messages import Refusal, drop_options, quoted
+from ngp.cli.messages import Refusal, command_with, drop_options, quoted
 
 if TYPE_CHECKING:
-    import numpy as np
-    from pandas import DataFrame, Series
+    from pandas import DataFrame, Series, Timestamp
 
-    from ngp._types import AnyArray
+    from ngp._types import AnyArray, IntArray
 
 __all__ = ["Samples", "chosen_columns", "prepare", "read_groups"]
 
 MOST_CLASSES = 1000  # every class is a column of the targets
 MOST_LEVELS = 100  # of a text column
+MOST_DROPPED = 0.1  # share of the rows with gaps, beyond which it is better to fill them
+ISO_DATE = (
+    r"[0-9]{4}-[0-9]{2}(-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?( ?(Z|[+-][0-9]{2}(:?[0-9]{2})?))?)?)?"
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,75 @@ class Samples:
     targets: list[str]  # their names
     task: str  # "regression" or "classification"
     held_out: tuple[DataFrame, AnyArray] | None  # rows that were set aside
+    cv: Any  # way of validation
+    cv_groups: AnyArray | None  # which rows it keeps together
     summary: str  # what was found, in one line
     notes: list[str]  # what was done to the data, and what looks odd
 
+    def splits(self, seed: int) -> Any:
+        """The way of validation, for those who can't keep rows together by themselves."""
+        if self.cv_groups is None:
+            return self.cv
+        from ngp.data.folds import make_rounds
 
-def prepare(
+        classes = self.task == "classification"
+        rounds = make_rounds(self.cv, self.y, self.y, classification=classes, random_state=seed, groups=self.cv_groups)
+        return [(part.training(fold), part.validation(fold)) for part in rounds for fold in range(part.n_folds)]
+
+
+class Obstacles:
+    """All that keeps a table from being used, and the options that overcome it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._texts: list[str] = []
+        self._options: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def without(self, frame: DataFrame, what: str, columns: dict[str, str]) -> DataFrame:
+        """The table without columns that can't be used, each of which has something to say about it."""
+        if columns:
+            found = [f"{quoted([name])} ({text})" if text else quoted([name]) for name, text in columns.items()]
+            self._texts.append(f"{what}: {listed(found)}")
+            self._options.append(drop_options(list(columns)))
+        return frame.drop(columns=list(columns))
+
+    def add(self, text: str, option: str) -> None:
+        """Something that an option overcomes."""
+        self._texts.append(text)
+        self._options.append(option)
+
+    def refusal(self, last: str | None = None) -> Refusal:
+        """All of it in a message, with a command that overcomes it, unless there is no option for the last one."""
+        texts = self._texts if last is None else [*self._texts, last.rstrip(".")]
+        lines = [f"{self.source} can't be used as it is:", *(f"  {text}" for text in texts)]
+        options = " ".join(self._options)
+        if last is None:
+            lines += ["Correct the data, or say:", f"  {command_with(options)}"]
+        else:
+            lines += ["Correct the last; for the others, correct the data or add:", f"  {options}"]
+        return Refusal("\n".join(lines))
+
+
+def prepare(table: Table, target: Sequence[str], **settings: Any) -> Samples:
+    """Choose columns, check them, deal with gaps, set rows aside; all that is wrong with the table is said at once."""
+    found = Obstacles(table.source)
+    try:
+        samples = _samples(table, found, target, **settings)
+    except Refusal as refusal:
+        if not found:
+            raise
+        raise found.refusal(refusal.message) from refusal
+    if found:
+        raise found.refusal()
+    return samples
+
+
+def _samples(
     table: Table,
+    found: Obstacles,
     target: Sequence[str],
     *,
     drop: Sequence[str] = (),
@@ -47,49 +113,49 @@ def prepare(
     missing: str = "error",
     hold_out: float | None = None,
     seed: int = 0,
+    cv: int | float | str = "auto",
+    cv_groups: str | None = None,
 ) -> Samples:
-    """Choose columns, check them, deal with gaps, set rows aside."""
+    """The samples as they are if all obstacles are overcome."""
+    if cv == "time" and cv_groups is not None:
+        raise Refusal("--cv time and --cv-groups are two ways of validation: give one of them.")
     targets = chosen_columns(table, target, "--target")
-    dropped = chosen_columns(table, drop, "--drop")
-    if both := sorted(set(targets) & set(dropped)):
-        raise Refusal(f"--drop {quoted(both)} is the target: leave out another column.")
-    frame = table.frame.drop(columns=dropped)
-    candidates = frame.columns.drop(targets)
-    if not len(candidates):
+    days, first = _days(table.frame)
+    frame = table.frame.assign(**days)
+    X = frame.drop(columns=[*targets, *_left_out(table, targets, drop, cv_groups)])
+    if not X.shape[1]:
         raise Refusal(f"{table.source} has no column left to select from: give more columns, or fewer with --drop.")
-    typed = _plain(table.source, frame[candidates])
-    _refuse_many_levels(table.source, typed)
-    frame = typed.join(frame[targets])
-    frame, left_out = _without_gaps(table.source, frame, targets, missing)
-    X, y = frame[candidates], _target_values(table.source, frame[targets])
-    _refuse_huge(table.source, X)
+    X = _usable(found, X)
+    frame, gaps = _without_gaps(found, X.join(frame[targets]), targets, missing)
+    if not X.shape[1]:
+        raise Refusal(f"{table.source} then has no column left to select from: give others.")
+    X, y = frame[X.columns], _target_values(frame[targets])
     task, why = _task(targets, y, task)
-    counts = _row_numbers(X)
-    unnamed = [name for name in counts if name.startswith("Unnamed: ")]
-    index = unnamed if len(unnamed) < X.shape[1] else []  # else nothing would be left
-    X, counts = X.drop(columns=index), [name for name in counts if name not in index]
-    gappy, held_out = X.columns[X.isna().any()], None
-    if hold_out is not None:
-        train, test = _split(y, task, hold_out, seed)
-        X, held_out, y = X.iloc[train], (X.iloc[test], y[test]), y[train]
-        _check_targets(targets, y, task)
-    notes = [left_out]
-    if len(gappy):
-        fillers = _fillers(X[gappy])
-        X = X.fillna(fillers)
-        held_out = held_out and (held_out[0].fillna(fillers), held_out[1])
-        texts = {name: repr(value) if isinstance(value, str) else f"{value:.4g}" for name, value in fillers.items()}
-        shown = listed([f"{visible(name)} with {text}" for name, text in texts.items()])
-        notes.append(f"Filled missing values in {counted(len(gappy), 'column')}: {shown}.")
-    if index:
-        notes.append("Left out the column without a name, which only counts the rows.")
-    if counts:
-        notes.append(
-            f"Note: {quoted(counts)} only counts the rows; if it is no measurement, leave it out with "
-            f"{drop_options(counts)}."
+    X, counts = _without_row_numbers(X)
+    dated = {name: column.loc[X.index] for name, column in days.items() if name not in targets}
+    together, order_note = None, ""
+    if cv == "time":
+        order, order_note = _in_time(dated, X)
+        X, y = X.iloc[order], y[order]
+    elif cv_groups is not None:
+        together = _groups_of_rows(table, cv_groups, X)
+    elif dated:
+        order_note = (
+            f"Note: {quoted(list(dated))} holds dates, and rows are predicted from earlier and later ones alike; if "
+            "the future is to be predicted from the past, say --cv time."
         )
+    held_out = None
+    if hold_out is not None:
+        train, test = _split(y, task, hold_out, seed, cv == "time", together)
+        X, held_out, y = X.iloc[train], (X.iloc[test], y[test]), y[train]
+        together = together if together is None else together[train]
+        _check_targets(targets, y, task)
+    X, held_out, filled = _filled(X, held_out)
+    notes = [*table.notes, _note_of_dates({name: day for name, day in first.items() if name in frame})]
+    notes += [order_note, gaps, filled, counts]
     summary = f"{table.source}: {_summary(X, held_out, targets)}: {task}, {why}."
-    return Samples(X, y, targets, task, held_out, summary, [each for each in notes if each])
+    given_cv = _way_of_validation(cv, len(y), together)
+    return Samples(X, y, targets, task, held_out, given_cv, together, summary, [each for each in notes if each])
 
 
 def chosen_columns(
@@ -100,22 +166,34 @@ def chosen_columns(
     if twice := sorted(name for name, times in Counter(columns).items() if times > 1):
         raise Refusal(f"{option} names {quoted(twice)} twice: name each column once.")
     if allowed is not None and (wrong := [name for name in columns if name not in allowed]):
-        raise Refusal(f"{option} {quoted(wrong)} is a target or left out with --drop: take another column.")
+        raise Refusal(f"{option} {quoted(wrong)} is a target or left out: take another column.")
     return columns
 
 
-def _target_values(source: str, frame: DataFrame) -> AnyArray:
+def _left_out(table: Table, targets: list[str], drop: Sequence[str], cv_groups: str | None) -> set[str]:
+    """Columns that can't be selected beside the targets."""
+    found = {"--drop": chosen_columns(table, drop, "--drop")}
+    found["--cv-groups"] = chosen_columns(table, [] if cv_groups is None else [cv_groups], "--cv-groups")
+    for option, columns in found.items():
+        if both := sorted(set(targets) & set(columns)):
+            raise Refusal(f"{option} {quoted(both)} is the target: take another column.")
+    return {name for columns in found.values() for name in columns}
+
+
+def _target_values(frame: DataFrame) -> AnyArray:
     """Text as text, numbers as numbers; several targets side by side."""
     import numpy as np
 
-    frame = _plain(source, frame)
+    frame, odd = _plain(frame)
+    for bad in (odd, _mixed(frame), _huge(frame)):
+        for name, what in bad.items():
+            raise Refusal(f"Target {quoted([name])} can't be predicted ({what}): correct it, or give another one.")
     text = _categories(frame)
     if text and frame.shape[1] > 1:
         raise Refusal(f"Target {quoted(text)} is text: of several targets each must hold numbers.")
     values: AnyArray = frame.astype(str).to_numpy(dtype=object) if text else frame.to_numpy()
-    if not text:
-        _refuse_huge(source, frame)
-        values = values if frame.shape[1] == 1 else values.astype(np.float64)
+    if not text and frame.shape[1] > 1:
+        values = values.astype(np.float64)
     return values[:, 0] if frame.shape[1] == 1 else values
 
 
@@ -163,19 +241,29 @@ def _check_targets(targets: list[str], y: AnyArray, task: str) -> int:
     return n_classes
 
 
-def _split(y: AnyArray, task: str, share: float, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Rows to learn from and rows to set aside, stratified by class if possible."""
+def _split(
+    y: AnyArray, task: str, share: float, seed: int, last: bool, together: IntArray | None
+) -> tuple[IntArray, IntArray]:
+    """Rows to learn from and rows to set aside: the last ones, whole groups, or random ones of all classes."""
     import numpy as np
     from sklearn.model_selection import train_test_split
 
     n_test = round(share * len(y))
     if not 1 <= n_test <= len(y) - 2:
         raise Refusal(f"--hold-out {share:g} of {counted(len(y), 'row')} doesn't leave rows on both sides: change it.")
-    counts = np.unique(y, return_counts=True)[1] if task == "classification" else np.zeros(1)
-    stratified = task == "classification" and counts.min() >= 2 and min(n_test, len(y) - n_test) >= len(counts)
-    train, test = train_test_split(
-        np.arange(len(y)), test_size=n_test, random_state=seed, stratify=y if stratified else None
-    )
+    if last:
+        train, test = np.split(np.arange(len(y)), [len(y) - n_test])
+    elif together is not None:
+        groups = np.random.default_rng(seed).permutation(together.max() + 1)
+        sizes = np.bincount(together)[groups].cumsum()[:-1]  # of the first group, the first two, and so on
+        aside = np.isin(together, groups[: 1 + np.argmin(np.abs(sizes - n_test))])
+        train, test = np.flatnonzero(~aside), np.flatnonzero(aside)
+    else:
+        counts = np.unique(y, return_counts=True)[1] if task == "classification" else np.zeros(1)
+        stratified = task == "classification" and counts.min() >= 2 and min(n_test, len(y) - n_test) >= len(counts)
+        train, test = train_test_split(
+            np.arange(len(y)), test_size=n_test, random_state=seed, stratify=y if stratified else None
+        )
     unseen = set(y[test].tolist()) - set(y[train].tolist()) if task == "classification" else set()
     if unseen:
         raise Refusal(
@@ -217,27 +305,126 @@ def read_groups(path: Path, table: Table, candidates: Collection[str]) -> dict[s
     return found | {name: [name] for name in candidates if name not in grouped}
 
 
-def _plain(source: str, frame: DataFrame) -> DataFrame:
-    """Numbers as numpy numbers, text as categories; refuse anything else."""
+def _days(frame: DataFrame) -> tuple[dict[str, Series], dict[str, Timestamp]]:
+    """Columns of dates as days since the first one, and that one."""
+    import numpy as np
+    import pandas as pd
+
+    days, first = {}, {}
+    for name, dtype in frame.dtypes.items():
+        if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
+            continue
+        if (stamps := _stamps(frame[name])) is not None:
+            first[str(name)] = stamps.min()
+            days[str(name)] = (stamps - stamps.min()) / pd.Timedelta(days=1)
+    return days, first
+
+
+def _stamps(column: Series) -> Series | None:
+    """Dates and times in UTC, also those that are written as ISO 8601; None for anything else."""
+    from datetime import date
+
+    import pandas as pd
+    from pandas.api import types
+
+    if column.dtype == "category":
+        column = column.astype(column.cat.categories.dtype)
+    present = column.dropna()
+    if not len(present):
+        return None
+    if not types.is_datetime64_any_dtype(column.dtype) and not all(isinstance(value, date) for value in present[:100]):
+        if not types.is_string_dtype(present):
+            return None
+        if not (present[:100].str.fullmatch(ISO_DATE).all() and present.str.fullmatch(ISO_DATE).all()):
+            return None
+    try:
+        return pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _note_of_dates(first: dict[str, Timestamp]) -> str:
+    shown = listed([f"{name!r} (from {day.isoformat().removesuffix('T00:00:00')})" for name, day in first.items()])
+    return f"Dates became numbers, days since the first: {shown}." if first else ""
+
+
+def _in_time(dated: dict[str, Series], X: DataFrame) -> tuple[IntArray, str]:
+    """The order of the rows in time, and how it was found."""
     import numpy as np
 
-    odd: list[str] = []
+    names = [name for name in dated if name in X] or list(dated)
+    if len(names) != 1:
+        why = f"several columns hold dates, {quoted(names)} (--drop the others)" if names else "no column holds dates"
+        return np.arange(len(X)), f"Note: --cv time takes the rows in the order of the file, since {why}."
+    days = dated[names[0]]
+    if n_missing := int(days.isna().sum()):
+        raise Refusal(
+            f"--cv time orders the rows by {quoted(names)}, which is missing in {counted(n_missing, 'row')}: fill them "
+            "in, or leave these rows out."
+        )
+    return np.argsort(days.to_numpy(), kind="stable"), f"Rows are in the order of {quoted(names)}, for --cv time."
+
+
+def _groups_of_rows(table: Table, name: str, X: DataFrame) -> IntArray:
+    """Numbers of the groups that rows belong to."""
+    import pandas as pd
+
+    labels = table.frame.loc[X.index, table.column(name, "--cv-groups")]
+    if n_missing := int(labels.isna().sum()):
+        raise Refusal(
+            f"--cv-groups {quoted([name])} is missing in {counted(n_missing, 'row')}: fill them in, or leave these "
+            "rows out."
+        )
+    numbers: IntArray = pd.factorize(labels)[0]
+    if numbers.max() == 0:
+        raise Refusal(
+            f"--cv-groups {quoted([name])} has the same value in all rows: there are no groups to keep apart."
+        )
+    return numbers
+
+
+def _way_of_validation(cv: int | float | str, n_rows: int, together: IntArray | None) -> Any:
+    """What scikit-learn knows for a way of validation that is ours."""
+    from sklearn.model_selection import TimeSeriesSplit
+
+    if cv == "time":
+        if n_rows < 3:
+            raise Refusal(f"--cv time needs at least 3 rows to learn from, and there are {n_rows}: give more.")
+        return TimeSeriesSplit(min(5, n_rows - 1))
+    if together is not None:
+        n_groups = len(set(together.tolist()))
+        if n_groups < 2:
+            raise Refusal("--hold-out leaves a single one of the --cv-groups to learn from: set less aside.")
+        return min(5, n_groups) if cv == "auto" else cv
+    return cv
+
+
+def _usable(found: Obstacles, frame: DataFrame) -> DataFrame:
+    """Columns as numbers and categories, without those that can't be used."""
+    frame, odd = _plain(frame)
+    frame = found.without(frame, "columns that are neither numbers nor text", odd)
+    frame = found.without(frame, "columns of mixed content", _mixed(frame))
+    frame = found.without(frame, "text with too many different values to be categories", _many_levels(frame))
+    empty = frame.columns[frame.isna().all()]
+    frame = found.without(frame, "columns without any value", dict.fromkeys(empty, ""))
+    return found.without(frame, "columns beyond what can be computed with", _huge(frame))
+
+
+def _plain(frame: DataFrame) -> tuple[DataFrame, dict[str, str]]:
+    """Numbers as numpy numbers, text as categories; and the types of columns that are neither."""
+    import numpy as np
+
+    odd: dict[str, str] = {}
     frame = frame.copy(deep=False)
     for name, dtype in frame.dtypes.items():
         if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize != 2:
             continue
         column = _plain_column(frame[name])
         if column is None:
-            odd.append(f"{name!r} ({dtype})")
+            odd[str(name)] = str(dtype)
         else:
             frame[name] = column
-    if odd:
-        raise Refusal(
-            f"{source} has columns that are neither numbers nor text, {listed(odd)}: convert them, or leave them out "
-            "with --drop."
-        )
-    _refuse_numbers_as_text(source, frame)
-    return frame
+    return frame, odd
 
 
 def _categories(frame: DataFrame) -> list[str]:
@@ -265,91 +452,106 @@ def _plain_column(column: Series) -> Series | None:
         return None
 
 
-def _refuse_numbers_as_text(source: str, frame: DataFrame) -> None:
-    """Refuse numbers that were read as text because of a word or decimal commas among them."""
+def _mixed(frame: DataFrame) -> dict[str, str]:
+    """Numbers and dates that were read as text because of something else among them, or because of their commas."""
     import pandas as pd
 
+    found = {}
     for name in _categories(frame):
         texts = pd.Series([text for text in frame[name].cat.categories if isinstance(text, str)], dtype=object)
-        right = pd.to_numeric(texts, errors="coerce").notna()
-        close = pd.to_numeric(texts.str.strip().str.replace(",", "."), errors="coerce").notna()
-        if right.all() or close.mean() <= 0.5:
-            continue
-        what = "numbers beside text" if not close.all() else "numbers that are written with commas"
-        example = quoted([texts[~right].iloc[0]])
-        raise Refusal(
-            f"Column {quoted([name])} of {source} holds {what}, such as {example}: write numbers or text alone, or "
-            "leave it out with --drop."
-        )
+        number = pd.to_numeric(texts, errors="coerce").notna()
+        with_commas = pd.to_numeric(texts.str.strip().str.replace(",", "."), errors="coerce").notna()
+        dated = pd.to_datetime(texts.where(texts.str.fullmatch(ISO_DATE)), format="ISO8601", utc=True, errors="coerce")
+        for what, right, close in (
+            ("numbers beside text", number, with_commas),
+            ("dates beside text", dated.notna(), dated.notna()),
+        ):
+            if close.mean() > 0.5 and not right.all():
+                said = "numbers written with commas" if close.all() else what
+                found[name] = f"{said}, such as {quoted([texts[~right].iloc[0]])}"
+    return found
 
 
-def _refuse_many_levels(source: str, frame: DataFrame) -> None:
+def _many_levels(frame: DataFrame) -> dict[str, str]:
+    """Text columns that look like identifiers."""
     sizes = {name: (len(frame[name].cat.categories), int(frame[name].notna().sum())) for name in _categories(frame)}
-    many = {name: size for name, size in sizes.items() if size[0] > min(MOST_LEVELS, max(size[1] / 2, 2))}
-    if many:
-        counts = listed([f"{name!r} ({levels:,} in {counted(rows, 'row')})" for name, (levels, rows) in many.items()])
-        raise Refusal(
-            f"{source} has text columns with too many different values to be categories, {counts}: leave them out "
-            f"with {drop_options(list(many))}."
-        )
+    return {
+        name: f"{levels:,} in {counted(rows, 'row')}"
+        for name, (levels, rows) in sizes.items()
+        if levels > min(MOST_LEVELS, max(rows / 2, 2))
+    }
 
 
-def _without_gaps(source: str, frame: DataFrame, targets: Sequence[str], missing: str) -> tuple[DataFrame, str]:
-    """Refuse missing values, or drop their rows; values that will be imputed stay missing."""
+def _huge(frame: DataFrame) -> dict[str, str]:
+    """Columns of infinite numbers, or of some whose squares come near the end of double precision."""
+    import numpy as np
+
+    numbers = frame.select_dtypes("number")
+    peaks = np.fmax.reduce(np.abs(numbers.to_numpy(dtype=np.float64)), axis=0, initial=0)
+    return dict.fromkeys(map(str, numbers.columns[peaks > 1e100]), "infinite numbers, or some beyond 1e+100")
+
+
+def _without_gaps(found: Obstacles, frame: DataFrame, targets: Sequence[str], missing: str) -> tuple[DataFrame, str]:
+    """Leave out rows with missing values; values that will be imputed stay missing."""
     gaps = frame.isna()
     counts = gaps.sum()
-    found = [str(name) for name, count in counts.items() if count]
-    if not found:
+    if not counts.any():
         return frame, ""
-    empty = [name for name in found if counts[name] == len(frame)]
-    if empty:
-        raise Refusal(
-            f"{source} has columns without any value, {quoted(empty)}: leave them out with {drop_options(empty)}."
+    where = listed([f"{name!r} ({int(count):,})" for name, count in counts.items() if count])
+    n_bad = int(gaps.any(axis=1).sum())
+    if missing == "error":
+        missing = "drop" if n_bad <= MOST_DROPPED * len(frame) else "impute"
+        found.add(
+            f"missing values: {where}; --missing drop leaves out {n_bad:,} of {counted(len(frame), 'row')}, --missing "
+            "impute fills them",
+            f"--missing {missing}",
         )
     bad = gaps[list(targets)].any(axis=1) if missing == "impute" else gaps.any(axis=1)
-    where = listed([f"{name!r} ({int(counts[name]):,})" for name in found])
-    if missing == "error":
-        raise Refusal(
-            f"{source} has missing values in {counted(len(found), 'column')}, {where}: say --missing drop to leave out "
-            f"the {counted(int(bad.sum()), 'row')} with gaps, --missing impute to fill them, or --drop for the columns."
-        )
     kept = frame.loc[~bad]
     if len(kept) < 2:
         raise Refusal(
-            f"--missing {missing} leaves {counted(len(kept), 'row')} of {source}: the gaps are in {where}; leave out "
-            "columns with --drop."
+            f"--missing {missing} leaves {counted(len(kept), 'row')} of {found.source}: the gaps are in {where}; leave "
+            "out columns with --drop."
         )
     what = "without target" if missing == "impute" else "with missing values"
     return kept, f"Left out {int(bad.sum()):,} of {counted(len(frame), 'row')}, {what}." if bad.any() else ""
 
 
-def _fillers(frame: DataFrame) -> dict[str, Any]:
-    """What fills the gaps of each column: its median, or its most frequent category."""
-    empty = [str(name) for name in frame.columns[frame.isna().all()]]
+def _filled(
+    X: DataFrame, held_out: tuple[DataFrame, AnyArray] | None
+) -> tuple[DataFrame, tuple[DataFrame, AnyArray] | None, str]:
+    """Fill gaps with the median of the column, or its most frequent category, and say with what."""
+    gappy = list(X.columns[X.isna().any()])
+    if held_out is not None:
+        gappy = [name for name in X if name in gappy or held_out[0][name].isna().any()]
+    if not gappy:
+        return X, held_out, ""
+    empty = [str(name) for name in gappy if X[name].isna().all()]
     if empty:
         raise Refusal(f"Nothing is left to fill the gaps of {quoted(empty)} with: use {drop_options(empty)}.")
-    categories = _categories(frame)
-    return {name: frame[name].mode().iloc[0] if name in categories else frame[name].median() for name in frame.columns}
+    categories = _categories(X[gappy])
+    fillers = {name: X[name].mode().iloc[0] if name in categories else X[name].median() for name in gappy}
+    texts = [f"{visible(name)} with {f'{v!r}' if isinstance(v, str) else f'{v:.4g}'}" for name, v in fillers.items()]
+    filled = None if held_out is None else (held_out[0].fillna(fillers), held_out[1])
+    return X.fillna(fillers), filled, f"Filled missing values in {counted(len(gappy), 'column')}: {listed(texts)}."
 
 
-def _refuse_huge(source: str, frame: DataFrame) -> None:
-    """Refuse infinite numbers, and those whose squares come near the end of double precision."""
+def _without_row_numbers(X: DataFrame) -> tuple[DataFrame, str]:
+    """Leave out an index that was saved with the data, unless nothing else is left, and name other such columns."""
     import numpy as np
 
-    numbers = frame.select_dtypes("number")
-    peaks = np.fmax.reduce(np.abs(numbers.to_numpy(dtype=np.float64)), axis=0, initial=0)
-    if names := [str(name) for name in numbers.columns[peaks > 1e100]]:
-        raise Refusal(
-            f"{source} has infinite numbers, or some beyond 1e+100, in {quoted(names)}: correct or rescale them, or "
-            "leave them out with --drop."
-        )
-
-
-def _row_numbers(frame: DataFrame) -> list[str]:
-    """Columns that count the rows, such as an index that was saved with the data."""
-    import numpy as np
-
-    whole = frame.select_dtypes("integer")
+    whole = X.select_dtypes("integer")
     values = whole.to_numpy(dtype=np.float64)
     counting = (np.diff(values, axis=0) == 1).all(axis=0) & (len(values) >= 10)
-    return [str(name) for name in whole.columns[counting]]
+    counts = [str(name) for name in whole.columns[counting]]
+    index = [name for name in counts if name.startswith("Unnamed: ")]
+    notes = []
+    if 0 < len(index) < X.shape[1]:
+        X, counts = X.drop(columns=index), [name for name in counts if name not in index]
+        notes.append("Left out the column without a name, which only counts the rows.")
+    if counts:
+        notes.append(
+            f"Note: {quoted(counts)} only counts the rows; if it is no measurement, leave it out with "
+            f"{drop_options(counts)}."
+        )
+    return X, " ".join(notes)

@@ -25,7 +25,7 @@ def report(result: Path, out: Path | None) -> None:
     It is one HTML file that needs no network: what was asked, the answer, the path, the close calls, the fit.
     """
     out = out or result.with_suffix(".html")
-    check_outputs(str(result), {"--out": (out, (".html", ".htm"))})
+    check_outputs({"RESULT": result}, {"--out": (out, (".html", ".htm"))})
     require_for_report("ngp report")
     from ngp.report import write_report
     from ngp.report.result import Result

@@ -41,9 +41,10 @@ Examples:
   ngp select wide.parquet -t sick --features 20 --dry-run
 
 \b
-DATA is a .csv, .tsv, .parquet or .feather table with names of columns, a .npz file with arrays
-X and y (and feature_names), a .npy array of rows and columns (--target -1 is its last column),
-or - for CSV on standard input. Text columns become categories, one-hot as a group.
+DATA is a .csv, .tsv (also .gz), .xlsx, .parquet or .feather table with names of columns, a .npz
+file with arrays X and y (and feature_names), a .npy array of rows and columns (--target -1 is its
+last column), or - for CSV on standard input. Text columns become categories, one-hot as a group,
+and dates days since the first.
 What it says while it runs goes to standard error, the answer to standard output.
 
 \b
@@ -82,8 +83,9 @@ OPTIONS = (
                  help="Set this share of the rows aside before anything is learned; result and report then show the "
                  "fit on them."),
     click.option("--cv", type=validation, default="auto", show_default=True, metavar="FOLDS",
-                 help="How columns are judged: a number of folds, a share of the rows such as 0.2, or loo (leave one "
-                 "out). auto is loo for small tables and 5 folds for others."),
+                 help="How columns are judged: a number of folds, a share of the rows such as 0.2, loo (leave one "
+                 "out), or time (later rows from earlier ones, by the column of dates or else the order of the rows; "
+                 "--hold-out takes the last). auto is loo for small tables and 5 folds for others."),
     *WORK,
     click.option("--screen", type=screening, metavar="N",
                  help="For very many columns: rank them by a cheap pass in each step and score only the N best, or "
@@ -113,18 +115,18 @@ OPTIONS = (
 def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **settings: Any) -> None:
     """Choose the few columns of a table that predict another one."""
     _check(data, settings)
-    table = read_table(data)
-    chosen = {name: settings[name] for name in ("drop", "task", "missing", "hold_out", "seed")}
+    table = read_table(data, settings["sheet"])
+    chosen = {name: settings[name] for name in ("drop", "task", "missing", "hold_out", "seed", "cv", "cv_groups")}
     samples = prepare(table, target, **chosen)
     fixed = chosen_columns(table, settings["fixed"], "--fixed", samples.X.columns) or None
     groups = read_groups(settings["groups"], table, samples.X.columns) if settings["groups"] else None
     for text in (samples.summary, *samples.notes):
         note(text, quiet)
     with _errors_in_words():
-        selector = _selector(samples.task, settings).set_params(fixed=fixed, groups=groups)
+        selector = _selector(samples.task, settings).set_params(fixed=fixed, groups=groups, cv=samples.cv)
         if settings["dry_run"]:
             with warnings_as_notes(quiet):
-                estimate = selector.estimate(samples.X, samples.y)
+                estimate = selector.estimate(samples.X, samples.y, cv_groups=samples.cv_groups)
             if as_json or not quiet:
                 click.echo(json.dumps(asdict(estimate), indent=1) if as_json else str(estimate))
             return
@@ -142,8 +144,9 @@ def _check(data: str, settings: dict[str, Any]) -> None:
         raise Refusal("--tol and --stop are two rules for one thing: give one of them.")
     if settings["resamples"] % 2:
         raise Refusal(f"--resamples {settings['resamples']} is odd, but halves come in pairs: give an even number.")
-    suffixes = {"out": (), "report": (".html", ".htm"), "reduced": REDUCED, "checkpoint": ()}
-    check_outputs(data, {f"--{name}": (settings[name], allowed) for name, allowed in suffixes.items()})
+    suffixes = {"out": (".json",), "report": (".html", ".htm"), "reduced": REDUCED, "checkpoint": ()}
+    outputs = {f"--{name}": (settings[name], allowed) for name, allowed in suffixes.items()}
+    check_outputs({"DATA": data, "--groups": settings["groups"]}, outputs)
     if settings["report"]:
         require_for_report("--report")
     if settings["reduced"] and settings["reduced"].suffix.lower() in (".parquet", ".feather"):
@@ -153,7 +156,7 @@ def _check(data: str, settings: dict[str, Any]) -> None:
 def _selector(task: str, settings: dict[str, Any]) -> NeuralGreedyPursuit:
     from ngp import NeuralGreedyPursuit
 
-    same = ("predictor", "tol", "stop", "floating", "cv", "screen", "max_time", "device", "checkpoint")
+    same = ("predictor", "tol", "stop", "floating", "screen", "max_time", "device", "checkpoint")
     return NeuralGreedyPursuit(
         **{name: settings[name] for name in same},
         n_features_to_select=settings["features"],
@@ -172,9 +175,10 @@ def _fit(selector: NeuralGreedyPursuit, samples: Samples, quiet: bool, settings:
     selector.set_callbacks(progress)
     with warnings_as_notes(quiet):
         with progress.shown():
-            selector.fit(samples.X, samples.y)
+            selector.fit(samples.X, samples.y, cv_groups=samples.cv_groups)
         if settings["resamples"] and not selector.stop_reason_.startswith("interrupted"):
-            selector.measure_stability(samples.X, samples.y, n_halves=settings["resamples"])
+            halves = settings["resamples"]
+            selector.measure_stability(samples.X, samples.y, cv_groups=samples.cv_groups, n_halves=halves)
 
 
 @contextmanager
@@ -211,7 +215,7 @@ def _write(
             click.echo(result.to_json(), nl=False)
     if reduced:
         chosen = [*samples.X.columns[selector.support_], *samples.targets]
-        write_reduced(reduced, table.frame[chosen])
+        write_reduced(reduced, table, chosen)
     return [path for path in (out, report, reduced) if path]
 
 

@@ -166,8 +166,10 @@ def _find_categories(frame: Frame) -> dict[int, list[Any]]:
         if not _is_number(dtype) and dtype not in (nw.Categorical, nw.Enum)
     ]
     if odd:
+        dated = any(dtype.is_temporal() for dtype in dtypes.values())
         raise ValueError(
-            f"X has columns that are neither numbers nor categories, {listed(odd, 8)}: make them categories "
+            f"X has columns that are neither numbers nor categories, {listed(odd, 8)}: make "
+            f"{'dates numbers, such as days since the first, and text' if dated else 'them'} categories "
             'with astype("category") in pandas or cast(pl.Categorical) in polars, or drop them.'
         )
     positions = [i for i, dtype in enumerate(dtypes.values()) if not _is_number(dtype)]

@@ -16,7 +16,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
 
 from ngp._types import AnyArray, FloatArray, IntArray
 
@@ -102,15 +112,17 @@ def make_rounds(
     random_state: int,
     groups: AnyArray | None = None,
 ) -> tuple[Round, ...]:
-    """Arrange any way of validation in rounds."""
+    """Arrange any way of validation in rounds; with groups of rows, a number, a share and "loo" keep them together."""
     n_samples = len(y)
     if isinstance(cv, str) and cv != "loo":
         raise ValueError(f"cv={cv!r} is unknown: give a number of folds, a share, 'loo', a splitter or splits.")
+    if isinstance(cv, str) and groups is not None:
+        cv = LeaveOneGroupOut()
     if isinstance(cv, str | LeaveOneOut):  # straight away: the splits as such would take n_samples^2 numbers
         if n_samples < 2:
             raise ValueError(f"cv={cv!r} leaves no training rows: give at least 2 samples.")
         return (Round(np.arange(n_samples), np.concatenate([[0], np.arange(n_samples + 1)])),)
-    splitter = _splitter(cv, y, classification, random_state)
+    splitter = _splitter(cv, y, classification, random_state, groups)
     if hasattr(splitter, "split"):
         try:
             splits = list(splitter.split(X, y, groups))
@@ -127,24 +139,25 @@ def make_rounds(
     return _arrange(splits, n_samples)
 
 
-def _splitter(cv: Any, y: AnyArray, classification: bool, random_state: int) -> Any:
+def _splitter(cv: Any, y: AnyArray, classification: bool, random_state: int, groups: AnyArray | None) -> Any:
     n_samples = len(y)
     if isinstance(cv, Integral) and not isinstance(cv, bool):
-        if not 2 <= int(cv) <= n_samples:
+        most, unit = (n_samples, "sample") if groups is None else (len(np.unique(groups)), "group")
+        if not 2 <= int(cv) <= most:
             raise ValueError(
-                f"cv={cv} folds don't fit {n_samples} samples: give at least 2 folds and at most one per sample."
+                f"cv={cv} folds don't fit {most} {unit}s: give at least 2 folds and at most one per {unit}."
             )
-        if classification:
-            smallest = int(np.unique(y, return_counts=True)[1].min())
-            if smallest >= cv:
-                return StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-        return KFold(int(cv), shuffle=True, random_state=random_state)
+        stratified = classification and bool(np.unique(y, return_counts=True)[1].min() >= cv)
+        kinds = (KFold, StratifiedKFold) if groups is None else (GroupKFold, StratifiedGroupKFold)
+        return kinds[stratified](int(cv), shuffle=True, random_state=random_state)
     if isinstance(cv, Real) and not isinstance(cv, bool):
         if not 0 < float(cv) < 1 or not 1 <= round(float(cv) * n_samples) < n_samples:
             raise ValueError(
                 f"cv={cv} is no hold-out share of {n_samples} samples: "
                 "give a number between 0 and 1 that leaves rows on both sides."
             )
+        if groups is not None:
+            return GroupShuffleSplit(1, test_size=float(cv), random_state=random_state)
         counts = np.unique(y, return_counts=True)[1] if classification else np.zeros(1)
         n_test = round(float(cv) * n_samples)
         if classification and counts.min() >= 2 and min(n_test, n_samples - n_test) >= len(counts):

@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ngp.greedy.path import additions
-from ngp.io import write_whole
+from ngp.io import refuse_other_suffixes, write_whole
 from ngp.report import plots
 from ngp.report.page import describe, seen
 from ngp.report.result import Result
@@ -45,7 +45,7 @@ def write_report(result: Result, path: str | PathLike[str]) -> None:
     result : Result
         What `ngp.report.result.Result.of` gathered or `ngp.report.result.Result.read` read.
     path : path
-        The HTML file; its folder exists.
+        The HTML file, with the suffix .html or .htm; its folder exists.
 
     Examples
     --------
@@ -56,6 +56,7 @@ def write_report(result: Result, path: str | PathLike[str]) -> None:
     >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
     >>> write_report(Result.of(selector, X, y, target="current"), "report.html")  # doctest: +SKIP
     """
+    refuse_other_suffixes(path, "a report", (".html", ".htm"))
     missing = [package for package in ("jinja2", "matplotlib") if find_spec(package) is None]
     if missing:
         raise ImportError(

@@ -29,7 +29,7 @@ from ngp.data.folds import is_validation_set
 from ngp.data.sources import as_columns, in_memory
 from ngp.greedy.path import Step, additions
 from ngp.greedy.stability import STABLE_FROM
-from ngp.io import write_whole
+from ngp.io import refuse_other_suffixes, write_whole
 from ngp.predictors.committee import Committee, Schedule, settled
 
 __all__ = ["Result"]
@@ -269,7 +269,8 @@ class Result:
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the document, whole or not at all."""
+        """Write the document to a .json file, whole or not at all."""
+        refuse_other_suffixes(path, "a result", (".json",))
         # UTF-8 can't hold half a surrogate pair: it is written with a backslash, as JSON writes it.
         write_whole(Path(path), self.to_json().encode("utf-8", "backslashreplace"))
 
