@@ -107,7 +107,7 @@ def test_the_start_is_the_constant_prediction() -> None:
         for row in round_.validation(f)
     ]
     assert start.loss == pytest.approx(np.mean(squares))
-    assert np.isnan([start.before, start.gain, start.runner_up_loss, *start.losses]).all()
+    assert np.isnan([start.before, start.gain, start.eta, start.runner_up_loss, *start.losses]).all()
 
 
 def test_fixed_columns_are_in_from_the_start() -> None:

@@ -34,7 +34,7 @@ from ngp.predictors.committee import Committee, Schedule, settled
 
 __all__ = ["Result"]
 
-SCHEMA = "ngp-result/2"
+SCHEMA = "ngp-result/3"
 
 
 @dataclass(frozen=True)
