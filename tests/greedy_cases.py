@@ -117,7 +117,7 @@ def fake_step(loss: float, before: float = nan, spread: float = 0.0, **others: A
         "columns": np.zeros(0, np.intp),
         "standard_error": spread,
         "gain": (before - loss) / before if before else nan,
-        "eta": (before - loss) / loss if loss else nan,
+        "paired": before,
         "n_selected": 0,
         "n_columns": 0,
         "fold_losses": np.array([loss - spread, loss + spread]),

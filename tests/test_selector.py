@@ -519,7 +519,7 @@ def test_the_log_and_the_screen_have_the_same_lines(
 ) -> None:
     with caplog.at_level(logging.INFO, "ngp"):
         selector = fit(n_features_to_select=2, verbose=1, checkpoint=tmp_path / "run.npz")
-    lines = [step_line(step, selector.path_) for step in selector.path_]
+    lines = [step_line(step, selector.path_, "regression") for step in selector.path_]
     assert caplog.messages == lines
     assert capsys.readouterr().out.splitlines() == [f"[ngp] {line}" for line in lines]
     assert ["(constant prediction)" in lines[0], "add x4" in lines[1], "add x1" in lines[2]] == [True] * 3

@@ -202,5 +202,6 @@ def cuts_in_words(cuts: Mapping[str, int], steps: Sequence[Step], task: str, all
     if all_columns == all_columns:
         scores.append(f"all {score(all_columns, nan, task)}")
     beyond = f"{counted(significant, noun)} {'is' if significant == 1 else 'are'} beyond chance"
-    predict = f"{best} {'predicts' if best == 1 else 'predict'} {'best' if best > significant else 'about as well as any number'}"
-    return f"{beyond}; {predict} ({', '.join(filter(None, scores))})"
+    predict = f"{best} {'predicts' if best == 1 else 'predict'}"
+    well = "best" if best > significant else "about as well as any number"
+    return f"{beyond}; {predict} {well} ({', '.join(filter(None, scores))})"

@@ -422,8 +422,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             columns = np.unique(origin[step.columns])
             self.support_[columns] = True
             if len(columns) and constant > 0:
-                before = constant if step.action == "start" else step.before
-                self.feature_importances_[columns] = max(before - step.loss, 0.0) / constant / len(columns)
+                drop = constant - step.loss if step.action == "start" else step.drop
+                self.feature_importances_[columns] = max(drop, 0.0) / constant / len(columns)
 
     def _warn_of_fewer(self, path: Path) -> None:
         """Warn if there are fewer features than asked for, since groups share columns."""

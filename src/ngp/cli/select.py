@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -53,7 +53,7 @@ running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so fa
 
 
 # What the answers that a path can be cut at are called, and the stop rule that cuts there.
-CUTS = {"significant": "auto", "best": "plateau"}
+CUTS: dict[str | None, Literal["auto", "plateau"]] = {"significant": "auto", "best": "plateau"}
 
 # fmt: off
 OPTIONS = (
@@ -63,7 +63,7 @@ OPTIONS = (
     click.option("--tol", type=click.FloatRange(min=0), metavar="SHARE",
                  help="Stop when a step lowers the loss by less than this share of the new loss; the fastest way, if "
                  "you know the share."),
-    click.option("--cut", type=click.Choice(list(CUTS)),
+    click.option("--cut", type=click.Choice(["significant", "best"]),
                  help="Instead of --tol: significant keeps the columns that are beyond chance; best the fewest whose "
                  "loss is within a standard error of the lowest. Without --features and --tol, significant is the "
                  "default, and the answer says what the other one would keep."),

@@ -155,16 +155,19 @@ class Search:
             return nan
         scorer = self.scorer_of(columns, 1)
         losses = scorer.add_losses(columns, ColumnSets.of([columns[:0]]))
-        return self.score(scorer, columns, columns[:0], losses.parts[0]).value
+        return self.score(scorer, columns, columns[:0], losses).value
 
-    def score(self, scorer: Scorer, selected: IntArray, new: IntArray, parts: FloatArray) -> Score:
-        """Accuracy or R² of the predictor whose losses in the parts of the validation are given."""
-        if self.problem.classes is not None or self.scoring is not None:  # the losses don't say it
+    def score(self, scorer: Scorer, selected: IntArray, new: IntArray, losses: Losses) -> Score:
+        """Accuracy or R² of the predictor with the given losses."""
+        problem, worst = self.problem, 1.0
+        if problem.classes is not None or self.scoring is not None:  # the losses don't say it
             predictions = scorer.out_of_fold(selected, new)
             if predictions is None:
                 return Score()
-            parts = self.problem.part_errors(predictions)
-        return Score.of(self.problem, parts)
+            losses = Losses(problem.part_errors(predictions)[None], problem.part_weights)
+        if problem.classes is None:
+            worst = float(problem.constant_losses @ problem.part_weights)
+        return Score.of(losses, worst)
 
     def _tuned_by_leaders(self, scorer: Scorer, candidates: Candidates) -> tuple[Scorer, tuple[float, Losses] | None]:
         """The scorer of the first step, tuned to its leaders, and what is known of its first stage already."""
@@ -251,7 +254,7 @@ class Found(NamedTuple):
             columns=columns[best].copy(),
             before=last.loss,
             paired=self.before,
-            score=search.score(self.scorer, self.selected, columns[best], self.settled.parts[0]),
+            score=search.score(self.scorer, self.selected, columns[best], self.settled),
             runner_up=None if self.second is None else int(names[self.second]),
             runner_up_loss=nan if self.second is None else float(means[self.second]),
             n_selected=last.n_selected + 1,

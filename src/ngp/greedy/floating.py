@@ -65,7 +65,7 @@ class Floating:
             columns=selected[group],
             before=last.loss,
             paired=together,
-            score=self.search.score(scorer, rest[:0], rest, losses.parts[weakest]),
+            score=self.search.score(scorer, rest[:0], rest, Losses(losses.parts[[weakest]], losses.weights)),
             n_selected=last.n_selected - 1,
             n_columns=last.n_columns - len(selected[group]),
             losses=by_group(problem, np.array(groups), means[:-1]),
@@ -131,7 +131,7 @@ class Floating:
             columns=new,
             before=last.loss,
             paired=without,
-            score=search.score(scorer, rest[:0], sets[best], losses.parts[best]),
+            score=search.score(scorer, rest[:0], sets[best], Losses(losses.parts[[best]], losses.weights)),
             runner_up=group,
             runner_up_loss=float(means[place]),
             n_selected=last.n_selected,
@@ -181,7 +181,7 @@ class Floating:
                 step = replace(step, p_value=float(p_values[found.best]))
                 if not step.p_value <= self.test.level:
                     return []
-            elif not (step.eta > 0 and step.eta >= self.rule.least_gain):
+            elif not self._gains(step.paired, step.loss):
                 return []
             if own is not None:
                 n_selected, n_columns = step.n_selected - 1, step.n_columns - len(own)
@@ -191,7 +191,7 @@ class Floating:
                 if len(grown) > first + 1:  # what the first of them was made for
                     grown[first] = replace(grown[first], ahead=step.loss, n_ahead=len(grown) - first)
                 return grown
-            if step.loss * (1 - left * step.eta) >= target:  # if all others gain as much
+            if step.loss - left * (step.paired - step.loss) >= target:  # if all others gain as much
                 return []
         return []
 

@@ -23,7 +23,7 @@ from ngp.greedy.floating import Floating
 from ngp.greedy.path import Path, Score, Step, chosen, columns_of, finished, scored_step, taken_back
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Significance, Stop, StopRule
-from ngp.predictors.base import ColumnSets
+from ngp.predictors.base import ColumnSets, Losses
 
 __all__ = ["Observer", "pursue"]
 
@@ -215,11 +215,15 @@ def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
     if len(fixed):
         scorer = search.scorer_of(fixed, 1)
         losses = scorer.add_losses(fixed, ColumnSets.of([fixed[:0]]))
-        score = search.score(scorer, fixed, fixed[:0], losses.parts[0])
+        score = search.score(scorer, fixed, fixed[:0], losses)
         search.tally.n_fits += 1
     else:
         losses, predictor = search.scorer.at(1).constant_losses(problem), "constant"
-        score = Score.of(problem, problem.part_errors(problem.constant_predictions()))
+        score = Score(0.0)  # of R²
+        if problem.classes is not None:
+            score = Score.of(
+                Losses(problem.part_errors(problem.constant_predictions())[None], problem.part_weights), 1.0
+            )
     step = scored_step(
         losses,
         0,
@@ -236,7 +240,7 @@ def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
         layers=np.zeros(problem.groups.n_groups, np.intp),
         predictor=predictor,
     )
-    return replace(step, gain=nan, eta=nan)
+    return replace(step, gain=nan)
 
 
 class Observer(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, nan
+from math import nan
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +12,6 @@ from scipy.special import stdtr
 
 from ngp._formatting import visible
 from ngp._types import FloatArray, IntArray
-from ngp.data.problem import Problem
 from ngp.predictors.base import Losses
 
 __all__ = [
@@ -59,10 +58,11 @@ class Step:
         Of that loss, over the parts of the validation.
     gain : float
         By which share the step lowers the loss it started from, (before - loss) / before; negative if it raises it.
-    eta : float
-        The paper's relative improvement, (L - loss) / loss, which `tol` is compared with. L is the loss of the
-        selection before the step under the conditions of the step: a predictor with random parts may draw them anew in
-        each step, so that L can differ from `before`. Of a swap, L is the loss between dropping and adding.
+    paired : float
+        Validation loss of the selection before the step, under the conditions of the step: a predictor with random
+        parts may draw them anew in each step, so that it can differ from `before`. The paper's relative improvement,
+        which η (`tol`) is held against, is (paired - loss) / loss, and the candidates' `losses` are compared with it.
+        Of a swap, it is the loss between dropping and adding.
     score : float
         What the predictor of this loss does on rows that it wasn't trained on, the parts of the validation: of
         classes the accuracy, of numbers R², the share of the constant prediction's loss that it takes away; NaN if the
@@ -117,7 +117,7 @@ class Step:
     loss: float
     standard_error: float
     gain: float
-    eta: float
+    paired: float
     n_selected: int
     n_columns: int
     fold_losses: FloatArray
@@ -139,19 +139,21 @@ class Step:
     score: float = nan
     score_error: float = nan
 
+    @property
+    def drop(self) -> float:
+        """The loss that the added group takes away; in an exchange, from what was left without the other one."""
+        return (self.paired if self.action == "swap" else self.before) - self.loss
 
-def scored_step(
-    scored: Losses, position: int, *, before: float, paired: float, score: Score, predictor: str, **others: Any
-) -> Step:
-    """Make the step that leads to one of several selections; `paired` is the loss that η compares theirs with."""
+
+def scored_step(scored: Losses, position: int, *, before: float, score: Score, predictor: str, **others: Any) -> Step:
+    """Make the step that leads to one of several selections."""
     parts, weights = scored.parts[position].copy(), scored.weights  # a view would keep the parts of all candidates
     loss = float(scored.means[position])
     return Step(
         before=before,
         loss=loss,
-        standard_error=standard_error(parts, weights) if np.count_nonzero(weights) > 1 else nan,
+        standard_error=error_of(scored, position),
         gain=(before - loss) / before if before != 0 else nan,
-        eta=(paired - loss) / loss if loss != 0 else inf,
         score=score.value,
         score_error=score.error,
         fold_losses=parts,
@@ -168,14 +170,11 @@ class Score(NamedTuple):
     error: float = nan
 
     @classmethod
-    def of(cls, problem: Problem, parts: FloatArray) -> Score:
-        """From the share of mistakes, or the squared error, in every part of the validation."""
-        weights = problem.part_weights
-        worst = 1.0 if problem.classes is not None else float(problem.constant_losses @ weights)
+    def of(cls, errors: Losses, worst: float) -> Score:
+        """From shares of mistakes, of which the worst is 1, or squared errors, with that of the constant prediction."""
         if worst == 0:
             return cls()
-        error = standard_error(parts, weights) if np.count_nonzero(weights) > 1 else nan
-        return cls(1 - float(parts @ weights) / worst, error / worst)
+        return cls(1 - float(errors.means[0]) / worst, error_of(errors, 0) / worst)
 
 
 @dataclass(frozen=True)
@@ -246,8 +245,8 @@ def suspect(steps: Sequence[Step], task: str) -> str:
     if not explains:
         return ""
     return (
-        f"{visible(first.name)} explains nearly everything by itself ({what} {first.score:.3f}): is it known before the "
-        "target is? If not, leave it out."
+        f"{visible(first.name)} explains nearly everything by itself ({what} {first.score:.3f}): "
+        "is it known before the target is? If not, leave it out."
     )
 
 
@@ -262,6 +261,12 @@ def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
         for number, step in enumerate(steps)
     ]
     return Path(tuple(marked), reason, partial)
+
+
+def error_of(losses: Losses, position: int) -> float:
+    """Standard error of one of several losses; NaN if the validation has a single part."""
+    several = np.count_nonzero(losses.weights) > 1
+    return standard_error(losses.parts[position], losses.weights) if several else nan
 
 
 def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:

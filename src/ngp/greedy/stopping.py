@@ -301,7 +301,7 @@ class RelativeImprovement(StopRule):
         for k, step in enumerate(steps[1:], 1):
             if step.loss == 0:
                 return Stop(LOSS_IS_ZERO, k)
-            ratio *= 1 + step.eta
+            ratio *= step.paired / step.loss
             if self._pays(ratio) or step.action == "swap" or (step.action == "drop" and paid == k - 1):
                 paid, ratio = k, 1.0
         unpaid = len(steps) - 1 - paid
@@ -645,7 +645,10 @@ def cuts(steps: Sequence[Step]) -> dict[str, int]:
     if any(step.dropped is not None for step in steps):
         return {}
     n_parts = sum(weight > 0 for weight in steps[0].fold_weights)
-    rules: dict[str, StopRule] = {"significant": Significance(), "best": Plateau(standard_errors=1.0 if n_parts > 1 else 0.0)}
+    rules: dict[str, StopRule] = {
+        "significant": Significance(),
+        "best": Plateau(standard_errors=1.0 if n_parts > 1 else 0.0),
+    }
     stops = {name: first_stop(rule, steps, exhausted=True) for name, rule in rules.items()}
     return {name: steps[stop.keep if stop else -1].n_selected for name, stop in stops.items()}
 

@@ -194,7 +194,7 @@ class Scorer(ABC):
         """
 
     def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray] | None:
-        """Predict the rows that a fold's training left out, from S and the columns that are new: what `add_losses` judges.
+        """Predict the rows that a fold's training left out: what `add_losses` judges.
 
         By default None: it can't say, and no accuracy is shown. A regression is asked only if it has a `scoring`.
 
