@@ -47,7 +47,7 @@ def test_finds_what_matters_and_says_so(houses: pd.DataFrame, call: Call) -> Non
     assert " ± " in steps[1]
     assert re.search(r"  R² 0\.\d{3} ± 0\.\d{3}  loss .* \(−\d\d\.\d%\)  p <0.001$", steps[1])
     selected, score, why, taken_back = result.stdout.splitlines()
-    assert re.fullmatch(r"In cross-validation: R² 0\.\d{3} ± 0\.\d{3} \(all columns: 0\.\d{3}\)\.", score)
+    assert re.fullmatch(r"In cross-validation: R² \d\.\d{3} ± 0\.\d{3} \(all columns: \d\.\d{3}\)\.", score)
     assert selected == "Selected 2 of 5 features, most important first: town, size."
     assert why.startswith("Why it stopped: the last 3 steps are not significant, p = 0.")
     assert taken_back.startswith("Tried and taken back: ")

@@ -261,9 +261,11 @@ class RelativeImprovement(StopRule):
 
     A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the loss
     before it (of the last selection that paid, carried along over steps that did not: small gains may add up to one
-    that pays). After `patience` successive steps that did not pay, the pursuit stops and they are taken back. With
-    ``tol=0`` any improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve
-    on it. To drop or to exchange a feature needn't pay.
+    that pays). As in the paper it is a share of the new loss: with ``tol=0.25`` the loss must fall by a fifth. Both
+    losses are of the random layers of the step (`Step.paired`), unlike those that `Step.gain` compares. After
+    `patience` successive steps that did not pay, the pursuit stops and they are taken back. With ``tol=0`` any
+    improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve on it. To drop
+    or to exchange a feature needn't pay.
 
     Parameters
     ----------
