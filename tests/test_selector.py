@@ -31,6 +31,7 @@ from ngp import NeuralGreedyPursuit
 from ngp._formatting import step_line
 from ngp.data.groups import image_windows, make_groups
 from ngp.datasets import make_artificial, make_gravitation
+from ngp.greedy.candidates import Search
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, RelativeImprovement
 from ngp.predictors import SSFN
@@ -590,3 +591,14 @@ def test_all_columns_are_not_scored_where_they_are_many(monkeypatch: pytest.Monk
     monkeypatch.setattr("ngp.greedy.candidates.MOST_COLUMNS", 12)
     X, y = load_wine(return_X_y=True)
     assert np.isnan(NeuralGreedyPursuit("kernel", n_features_to_select=1).fit(X, y).all_columns_score_)
+
+
+def test_an_interrupt_while_all_columns_are_scored_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(search: Search) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Search, "score_of_all", interrupted)
+    X, y = load_wine(return_X_y=True)
+    selector = NeuralGreedyPursuit("kernel", n_features_to_select=1).fit(X, y)
+    assert (len(selector.order_), selector.partial_) == (1, False)
+    assert np.isnan(selector.all_columns_score_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy, deepcopy
 from functools import partial
 from math import nan
@@ -305,7 +306,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             if leak := suspect(path.steps, self.task_):
                 warnings.warn(leak, stacklevel=5)
             if not path.partial:
-                self.all_columns_score_ = search.score_of_all()
+                with suppress(KeyboardInterrupt):  # the selection is there, and needs no comparison
+                    self.all_columns_score_ = search.score_of_all()
             context.call_on_fit_task_end(estimator=self)
         return self
 
