@@ -109,14 +109,15 @@ def decoy_loss(columns: frozenset[int]) -> float:
 
 
 def fake_step(loss: float, before: float = nan, spread: float = 0.0, **others: Any) -> Step:
-    """A step with two folds, whose losses have the standard error `spread`."""
+    """A step with two folds, whose losses have the standard error `spread`; nothing was drawn anew."""
     settings: dict[str, Any] = {
         "action": "add",
         "group": 0,
         "name": "",
         "columns": np.zeros(0, np.intp),
         "standard_error": spread,
-        "gain": nan,
+        "gain": (before - loss) / before if before else nan,
+        "paired": before,
         "n_selected": 0,
         "n_columns": 0,
         "fold_losses": np.array([loss - spread, loss + spread]),

@@ -11,9 +11,12 @@ import pytest
 import report_cases as cases
 
 from ngp._formatting import (
+    cuts_in_words,
     duration,
     group_names,
     left_behind,
+    loss_change,
+    named_score,
     number,
     only_additions,
     outcomes,
@@ -140,3 +143,27 @@ def test_numbers(value: float, text: str) -> None:
 def test_names_are_made_visible() -> None:
     assert visible("a\tb\u2028c\ud800") == r"a\tb\u2028c\ud800"
     assert visible("größe 名前") == "größe 名前"
+
+
+def test_changes_of_the_loss_show_which_way_it_went() -> None:
+    changes = {0.08: "−8.0%", -0.563: "+56.3%", 0.0: "0.0%", 1e-9: "0.0%", -1e-9: "0.0%", 1.0: "−100.0%"}
+    assert {gain: loss_change(gain) for gain in changes} == changes
+    assert loss_change(-766225.77) == "+76,622,577.0%"
+    assert loss_change(np.nan) == ""
+
+
+def test_a_score_says_what_it_is() -> None:
+    assert named_score(0.5083, 0.0312, "regression") == "R² 0.508 ± 0.031"
+    assert named_score(0.972, 0.0071, "classification") == "accuracy 97.2 ± 0.7%"
+    assert named_score(1.0, np.nan, "classification") == "accuracy 100.0%"
+    assert named_score(np.nan, np.nan, "regression") == ""
+
+
+def test_the_other_cut_in_words() -> None:
+    steps = [replace(step, n_selected=k, score=k / 10, score_error=0.01) for k, step in enumerate(steps_of("+1 +2 +3"))]
+    words = cuts_in_words({"significant": 1, "best": 3}, steps, "regression", 0.44, "group")
+    assert words == "1 group is beyond chance; 3 predict best (R² 0.300 ± 0.010, all 0.440)"
+    words = cuts_in_words({"significant": 3, "best": 1}, steps, "classification", np.nan, "feature")
+    assert words == "3 features are beyond chance; 1 predicts about as well as any number (accuracy 10.0 ± 1.0%)"
+    for cuts in ({}, {"significant": 2, "best": 2}):
+        assert cuts_in_words(cuts, steps, "regression", 0.44, "feature") == ""

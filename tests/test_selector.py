@@ -7,10 +7,12 @@ import pickle
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from greedy_cases import OnStep, stop_after
@@ -18,6 +20,7 @@ from joblib import parallel_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
+from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -28,6 +31,7 @@ from ngp import NeuralGreedyPursuit
 from ngp._formatting import step_line
 from ngp.data.groups import image_windows, make_groups
 from ngp.datasets import make_artificial, make_gravitation
+from ngp.greedy.candidates import Search
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, RelativeImprovement
 from ngp.predictors import SSFN
@@ -86,6 +90,7 @@ def test_attributes_agree_with_each_other() -> None:
     for step in steps[1:]:
         if step.kept:
             assert importances[step.group] == pytest.approx((step.before - step.loss) / steps[0].loss)
+    assert importances.sum() == pytest.approx([step for step in steps if step.kept][-1].score)
     assert importances.sum() <= 1
     assert selector.constant_loss_ == steps[0].loss == pytest.approx(np.var(y), rel=0.1)
     assert "no relative improvement of at least 0.05" in selector.stop_reason_
@@ -519,7 +524,7 @@ def test_the_log_and_the_screen_have_the_same_lines(
 ) -> None:
     with caplog.at_level(logging.INFO, "ngp"):
         selector = fit(n_features_to_select=2, verbose=1, checkpoint=tmp_path / "run.npz")
-    lines = [step_line(step, selector.path_) for step in selector.path_]
+    lines = [step_line(step, selector.path_, "regression") for step in selector.path_]
     assert caplog.messages == lines
     assert capsys.readouterr().out.splitlines() == [f"[ngp] {line}" for line in lines]
     assert ["(constant prediction)" in lines[0], "add x4" in lines[1], "add x1" in lines[2]] == [True] * 3
@@ -554,3 +559,46 @@ def test_ctrl_c_keeps_the_steps_that_were_made() -> None:
     rest, _ = process.communicate(timeout=120)
     assert rest.splitlines() == ["interrupted; the path is partial True [4, 1] (80,)"]
     assert process.returncode == 0
+
+
+def test_a_leak_is_warned_of() -> None:
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.normal(size=(80, 3)), columns=["a", "paid", "c"]), rng.normal(size=80)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit_of = NeuralGreedyPursuit("kernel", n_features_to_select=1, random_state=0)
+        fit_of.fit(X, y)
+    X["paid"] = y + 0.01 * rng.normal(size=80)
+    message = r"paid explains nearly everything by itself \(R² .*\): is it known before the target is\?"
+    with pytest.warns(UserWarning, match=message):
+        fit_of.fit(X, y)
+    with pytest.warns(UserWarning, match=r"paid explains nearly everything by itself \(accuracy "):
+        fit_of.fit(X.assign(paid=np.sign(y)), np.sign(y))
+
+
+def test_the_score_of_all_columns_is_that_of_a_pursuit_that_has_them() -> None:
+    X, y = load_wine(return_X_y=True)
+    settings: dict[str, Any] = {"n_features_to_select": 2, "random_state": 0}
+    selector = NeuralGreedyPursuit("kernel", **settings).fit(X, y)
+    every = NeuralGreedyPursuit("kernel", fixed=range(13), **settings | {"n_features_to_select": 13}).fit(X, y)
+    assert selector.all_columns_score_ == every.path_[0].score
+    assert 0.9 < selector.path_[2].score < selector.all_columns_score_ <= 1
+    short = NeuralGreedyPursuit("kernel", max_time=1e-9).fit(X, y)
+    assert (short.partial_, np.isnan(short.all_columns_score_)) == (True, True)
+
+
+def test_all_columns_are_not_scored_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ngp.greedy.candidates.MOST_COLUMNS", 12)
+    X, y = load_wine(return_X_y=True)
+    assert np.isnan(NeuralGreedyPursuit("kernel", n_features_to_select=1).fit(X, y).all_columns_score_)
+
+
+def test_an_interrupt_while_all_columns_are_scored_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(search: Search) -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Search, "score_of_all", interrupted)
+    X, y = load_wine(return_X_y=True)
+    selector = NeuralGreedyPursuit("kernel", n_features_to_select=1).fit(X, y)
+    assert (len(selector.order_), selector.partial_) == (1, False)
+    assert np.isnan(selector.all_columns_score_)

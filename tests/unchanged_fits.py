@@ -145,7 +145,7 @@ def answer(name: str) -> dict[str, Any]:
         "groups": [step.group for step in fitted.path_],
         "n_fits": [step.n_fits for step in fitted.path_],
         "losses": [step.loss for step in fitted.path_],
-        "before": [step.before for step in fitted.path_[1:]],
+        "before": [step.paired for step in fitted.path_[1:]],
         "errors": [step.standard_error for step in fitted.path_],
         "importances": fitted.feature_importances_.tolist(),
     }

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from math import floor, log10
+from collections.abc import Callable, Mapping, Sequence
+from math import floor, log10, nan
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line imports this, and nothing that takes long
     from ngp.greedy.path import Step
 
 __all__ = [
-    "counted", "described", "duration", "group_names", "left_behind", "listed", "number", "only_additions", "outcomes",
-    "p_value", "step_in_words", "step_line", "taken_back", "undone", "visible", "with_error",
+    "counted", "cuts_in_words", "described", "duration", "group_names", "left_behind", "listed", "loss_change",
+    "metric", "named_score", "number", "only_additions", "outcomes", "p_value", "score", "step_in_words", "step_line",
+    "taken_back", "undone", "visible", "with_error",
 ]  # fmt: skip
 
 
@@ -157,8 +158,50 @@ def left_behind(steps: Sequence[Step], shown: Callable[[str], str] = str) -> tup
     return list(dropped.values()), list(tried.values())
 
 
-def step_line(step: Step, steps: Sequence[Step]) -> str:
+def step_line(step: Step, steps: Sequence[Step], task: str) -> str:
     """One of several steps in a line, which begins with the number of features that are selected then."""
-    what = step_in_words(step, steps)
-    error = f" ± {step.standard_error:.2g}" if step.standard_error == step.standard_error else ""
-    return f"{step.n_selected:4d}  {what:<24} loss {step.loss:.6g}{error}  {step.seconds:.1f} s"
+    what, loss, change = step_in_words(step, steps), with_error(step.loss, step.standard_error), loss_change(step.gain)
+    parts = [named_score(step.score, step.score_error, task), f"loss {loss}" + (change and f" ({change})")]
+    return "  ".join([f"{step.n_selected:4d}  {what:<24}", *filter(None, parts), f"{step.seconds:.1f} s"])
+
+
+def loss_change(gain: float) -> str:
+    """By how much a step changes the loss it started from, such as −8.0%; an empty text for NaN."""
+    if gain != gain:
+        return ""
+    text = f"{-100 * gain:+,.1f}%"
+    return text[1:] if text[1:] == "0.0%" else text.replace("-", "−")
+
+
+def metric(task: str) -> str:
+    """What the scores of a task are called."""
+    return "accuracy" if task == "classification" else "R²"
+
+
+def score(value: float, error: float, task: str) -> str:
+    """Accuracy in percent or R², with its standard error if it is known; an empty text for NaN."""
+    if value != value:
+        return ""
+    if task != "classification":
+        return f"{value:.3f}" + (f" ± {error:.3f}" if error == error else "")
+    return f"{100 * value:.1f}" + (f" ± {100 * error:.1f}%" if error == error else "%")
+
+
+def named_score(value: float, error: float, task: str) -> str:
+    """A score and what it is; an empty text for NaN."""
+    return f"{metric(task)} {score(value, error, task)}" if value == value else ""
+
+
+def cuts_in_words(cuts: Mapping[str, int], steps: Sequence[Step], task: str, all_columns: float, noun: str) -> str:
+    """How many features are significant and how many predict best, if these numbers differ."""
+    if len(cuts) < 2 or cuts["significant"] == cuts["best"]:
+        return ""
+    significant, best = cuts["significant"], cuts["best"]
+    step = next(step for step in steps if step.n_selected == best)
+    scores = [named_score(step.score, step.score_error, task)]
+    if all_columns == all_columns:
+        scores.append(f"all {score(all_columns, nan, task)}")
+    beyond = f"{counted(significant, noun)} {'is' if significant == 1 else 'are'} beyond chance"
+    predict = f"{best} {'predicts' if best == 1 else 'predict'}"
+    well = "best" if best > significant else "about as well as any number"
+    return f"{beyond}; {predict} {well} ({', '.join(filter(None, scores))})"

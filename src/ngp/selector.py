@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy, deepcopy
 from functools import partial
+from math import nan
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path as FilePath
@@ -34,7 +36,7 @@ from ngp.greedy.candidates import Search
 from ngp.greedy.checkpoint import Checkpoint, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
 from ngp.greedy.loop import pursue
-from ngp.greedy.path import Path, Step, finished
+from ngp.greedy.path import Path, Step, finished, suspect
 from ngp.greedy.screening import Screening
 from ngp.greedy.stability import Stability, selections_on_halves
 from ngp.greedy.stopping import (
@@ -48,6 +50,7 @@ from ngp.greedy.stopping import (
     RelativeImprovement,
     Significance,
     StopRule,
+    cuts,
 )
 from ngp.kernels.parallel import keep_workers
 from ngp.predictors.base import Constant, Predictor, Scorer
@@ -146,6 +149,12 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         Share of the constant prediction's loss that a column took away when added (columns of a group share alike).
     constant_loss_ : float
         Validation loss of the constant prediction.
+    cuts_ : dict
+        How many features are selected where the path is cut by significance ("significant") or where it predicts best
+        ("best"); empty if something else ended it.
+    all_columns_score_ : float
+        Accuracy or R² of all columns together, as `Step.score` has them for each step; NaN after a partial run, and if
+        it would take long: for more than 1000 columns, or 4 million numbers.
     stop_reason_ : str
         Why the pursuit ended.
     partial_ : bool
@@ -294,6 +303,11 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             path = task.pursue(search, saved.steps if saved else (), monitor)
             self._finish(task.problem, search.scorer, path)
             self._warn_of_fewer(path)
+            if leak := suspect(path.steps, self.task_):
+                warnings.warn(leak, stacklevel=5)
+            if not path.partial:
+                with suppress(KeyboardInterrupt):  # the selection is there, and needs no comparison
+                    self.all_columns_score_ = search.score_of_all()
             context.call_on_fit_task_end(estimator=self)
         return self
 
@@ -392,8 +406,10 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """Set what a path says about the columns."""
         self.path_, self.stop_reason_, self.partial_ = path.steps, path.reason, path.partial
         self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
+        decided = path.partial or self.n_features_to_select is not None or self.tol is not None
+        self.cuts_ = {} if decided or isinstance(self.stop, StopRule) else cuts(path.steps)
+        self.all_columns_score_ = nan
         self.losses_ = np.array([step.losses for step in path.steps[1:]]).reshape(-1, problem.groups.n_groups)
-        self.task_ = "regression" if problem.classes is None else "classification"
         self.__dict__.pop("classes_", None)
         if problem.classes is not None:
             self.classes_ = problem.classes
@@ -408,8 +424,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             columns = np.unique(origin[step.columns])
             self.support_[columns] = True
             if len(columns) and constant > 0:
-                before = constant if step.action == "start" else step.before
-                self.feature_importances_[columns] = max(before - step.loss, 0.0) / constant / len(columns)
+                drop = constant - step.loss if step.action == "start" else step.drop
+                self.feature_importances_[columns] = max(drop, 0.0) / constant / len(columns)
 
     def _warn_of_fewer(self, path: Path) -> None:
         """Warn if there are fewer features than asked for, since groups share columns."""
@@ -531,6 +547,7 @@ class _Task(NamedTuple):
             bind,
             None if selector.screen is None else Screening(selector.screen, self.seed, selector.n_jobs),
             self.predictor.name,
+            self.predictor.scoring,
         )
 
     def pursue(self, search: Search, made: Sequence[Step] = (), observer: _Monitor | None = None) -> Path:
@@ -591,6 +608,7 @@ def _prepare(
         cv_groups=None if cv_groups is None else np.asarray(cv_groups),
         random_state=seed,
     )
+    selector.task_ = "regression" if problem.classes is None else "classification"
     if not problem.varies.any():
         raise ValueError("X has only constant columns: there is nothing to select from.")
     return _Task(selector, problem, predictor, _stop_rule(selector, problem, fixed), fixed, seed)
@@ -661,7 +679,7 @@ class _Monitor:
             self._save(steps)
         self._selector.path_ = made = tuple(steps)
         for step in steps[-n_new:]:
-            line = step_line(step, steps)
+            line = step_line(step, steps, self._selector.task_)
             logger.info(line)
             if self._selector.verbose:
                 print(f"[ngp] {line}")

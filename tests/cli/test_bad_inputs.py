@@ -167,9 +167,9 @@ BAD = {
     "no tol": Bad("'tol' parameter", options=["--tol", "nan"]),
     "no time": Bad("'0s' is no duration above zero", options=["--max-time", "0s"]),
     "two rules": Bad(
-        "--tol and --stop are two rules for one thing: give one of them.", options=["--tol", "0.1", "--stop", "auto"]
+        "--tol and --cut are two rules for one thing: give one of them.", options=["--tol", "0.1", "--cut", "best"]
     ),
-    "unknown rule": Bad("'never' is not one of 'auto', 'plateau'", options=["--stop", "never"]),
+    "unknown rule": Bad("'never' is not one of 'significant', 'best'", options=["--cut", "never"]),
     "screening of none": Bad("'0' is no number of candidates", options=["--screen", "0"]),
     "unknown option": Bad("No such option '--feature'", options=["--feature", "3"]),
     "no target": Bad("Missing option '--target'", target=[]),

@@ -44,7 +44,18 @@ def test_a_live_table_where_somebody_watches(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("COLUMNS", "100")
     fitted(Progress(2, None, quiet=False))
     shown = terminal.getvalue()
-    for word in ("step", "feature", "loss ± se", "gain", "time left", "(constant prediction)", "x2", "x1", "Ctrl-C"):
+    for word in (
+        "step",
+        "feature",
+        "R²",
+        "loss ± se",
+        "change",
+        "time left",
+        "(constant prediction)",
+        "x2",
+        "x1",
+        "Ctrl-C",
+    ):
         assert word in shown
     assert "Ctrl-C" not in shown.splitlines()[-1]  # nothing runs any more
 
@@ -83,10 +94,10 @@ def test_lines_have_p_values_if_they_are_computed(capsys: pytest.CaptureFixture[
 def test_the_live_table_has_p_values_if_they_are_computed() -> None:
     shower = Progress(None, None, quiet=True)
     fitted(shower, n_features=None)
-    assert [column.header for column in shower._table(9).columns][3:] == ["gain", "p", "time left"]
+    assert [column.header for column in shower._table(9).columns][3:] == ["loss ± se", "change", "p", "time left"]
     plain = Progress(2, None, quiet=True)
     fitted(plain, tol=0.0)
-    assert [column.header for column in plain._table(9).columns][3:] == ["gain", "time left"]
+    assert [column.header for column in plain._table(9).columns][3:] == ["loss ± se", "change", "time left"]
 
 
 def test_nothing_if_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import report_cases as cases
+from sklearn.datasets import load_diabetes
 from sklearn.model_selection import TimeSeriesSplit
 
 from ngp import NeuralGreedyPursuit
@@ -41,11 +43,12 @@ def test_finds_what_matters_and_says_so(houses: pd.DataFrame, call: Call) -> Non
         "houses.csv: 80 rows, 5 columns (1 of text, one-hot as groups: town) to select from; "
         "target 'price': regression, since it holds fractions (--task overrides)."
     )
-    assert steps[0].startswith("step 0  (constant prediction)  loss ")
+    assert steps[0].startswith("step 0  (constant prediction)  R² 0.000  loss ")
     assert [line.split("  ")[1] for line in steps[1:3]] == ["add town", "add size"]
     assert " ± " in steps[1]
-    assert "  gain " in steps[1]
-    selected, why, taken_back = result.stdout.splitlines()
+    assert re.search(r"  R² 0\.\d{3} ± 0\.\d{3}  loss .* \(−\d\d\.\d%\)  p <0.001$", steps[1])
+    selected, score, why, taken_back = result.stdout.splitlines()
+    assert re.fullmatch(r"In cross-validation: R² \d\.\d{3} ± 0\.\d{3} \(all columns: \d\.\d{3}\)\.", score)
     assert selected == "Selected 2 of 5 features, most important first: town, size."
     assert why.startswith("Why it stopped: the last 3 steps are not significant, p = 0.")
     assert taken_back.startswith("Tried and taken back: ")
@@ -112,13 +115,31 @@ def test_a_run_goes_on_with_the_numbers_of_its_steps(decoy: NeuralGreedyPursuit,
     assert [line.split("  ")[:2] for line in rest] == [line.split("  ")[:2] for line in whole[drop + 1 :]]
 
 
-@pytest.mark.parametrize("stop", ["auto", "plateau"])
-def test_rules_that_stop_by_themselves(stop: str, houses: pd.DataFrame, call: Call) -> None:
-    found = answer(call, "--stop", stop)
+@pytest.mark.parametrize(("cut", "stop"), [("significant", "auto"), ("best", "plateau")])
+def test_rules_that_stop_by_themselves(cut: str, stop: str, houses: pd.DataFrame, call: Call) -> None:
+    found = answer(call, "--cut", cut)
     assert found["asked"]["parameters"]["stop"] == stop
     assert found["order"][:2] == ["town", "size"]
-    with_limit = answer(call, "--stop", stop, "--features", "1")
+    with_limit = answer(call, "--cut", cut, "--features", "1")
     assert with_limit["order"] == ["town"]
+
+
+def test_the_other_cut_is_offered(folder: Path, call: Call) -> None:
+    load_diabetes(as_frame=True).frame.to_csv("diabetes.csv", index=False)
+    options = ["select", "diabetes.csv", "-t", "target"]
+    significant, best = call(*options).stdout.splitlines(), call(*options, "--cut", "best").stdout.splitlines()
+    text = "5 features are beyond chance; 4 predict about as well as any number (R² 0.490 ± 0.030, all 0.508)"
+    assert significant[2] == f"{text}: --cut best."
+    assert best[2] == f"{text}: --cut significant."
+    assert best[:2] == [
+        "Selected 4 of 10 features, most important first: bmi, s5, bp, s3.",
+        "In cross-validation: R² 0.490 ± 0.030 (all columns: 0.508).",
+    ]
+
+
+def test_no_other_cut_is_offered_where_the_number_is_given(houses: pd.DataFrame, call: Call) -> None:
+    result = call("select", "houses.csv", "-t", "price", "--features", "1")
+    assert "beyond chance" not in result.stdout
 
 
 @pytest.mark.parametrize("options", [[], ["--features", "2"]])
@@ -236,7 +257,7 @@ def test_rows_that_are_held_out(houses: pd.DataFrame, call: Call) -> None:
     assert "On the 20 rows held out: R² 1.000." in result.stdout
     found = json.loads(call(*options, "--json").stdout)
     assert found["asked"]["n_samples"] == 60
-    assert found["fit"]["rows"] == "held out"
+    assert found["fit"]["n_rows"] == 20
     other = json.loads(call(*options, "--json", "--seed", "1").stdout)
     assert other["path"][0]["loss"] != found["path"][0]["loss"]
 

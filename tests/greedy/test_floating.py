@@ -128,7 +128,9 @@ def test_steps_say_what_they_do(seed: int, n_columns: int, rule: str) -> None:
             assert step.loss == pytest.approx(scorer.loss(columns))
             before = columns - {step.group} | ({step.dropped} if step.action == "drop" else set())
             if before:
-                assert step.before == pytest.approx(scorer.loss(before))
+                assert step.paired == pytest.approx(scorer.loss(before))
+            assert step.before == stood[-2].loss
+            assert step.gain == pytest.approx((step.before - step.loss) / step.before)
     drops = [step.dropped for step in path.steps if step.action == "drop" and step.kept]
     assert len(drops) == len(set(drops))
     last = [step for step in path.steps if step.kept][-1]

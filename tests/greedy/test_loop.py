@@ -107,7 +107,7 @@ def test_the_start_is_the_constant_prediction() -> None:
         for row in round_.validation(f)
     ]
     assert start.loss == pytest.approx(np.mean(squares))
-    assert np.isnan([start.before, start.gain, start.runner_up_loss, *start.losses]).all()
+    assert np.isnan([start.before, start.gain, start.paired, start.runner_up_loss, *start.losses]).all()
 
 
 def test_fixed_columns_are_in_from_the_start() -> None:
@@ -132,7 +132,7 @@ def test_gain_errors_and_counts_of_a_step() -> None:
     scorer = make_fake(3, weights_loss([1, 2, 3]))
     _, first, second = run(scorer, MaxFeatures(2), predictor="fake").steps
     assert (first.loss, second.before, second.loss) == pytest.approx((7, 7, 5))
-    assert second.gain == pytest.approx((7 - 5) / 5)
+    assert second.gain == pytest.approx((7 - 5) / 7)
     assert (first.n_fits, second.n_fits) == (3, 2)
     assert first.fold_losses.base is None  # a view would keep the losses of all candidates in memory
     assert first.columns.base is None
@@ -141,15 +141,17 @@ def test_gain_errors_and_counts_of_a_step() -> None:
     weights, parts = second.fold_weights, second.fold_losses
     assert weights @ parts == pytest.approx(second.loss)
     assert second.standard_error == pytest.approx(np.std(parts, ddof=1) / np.sqrt(len(weights)))
-    assert run(make_fake(2, lambda columns: 0.0), MaxFeatures(1)).steps[1].gain == np.inf
+    assert run(make_fake(2, lambda columns: 0.0), MaxFeatures(1)).steps[1].gain == 1
 
 
-def test_before_is_the_loss_of_the_selection_under_the_conditions_of_the_step() -> None:
+def test_a_gain_is_a_share_of_the_loss_beside_it_and_eta_is_paired() -> None:
     scorer = make_fake(3, weights_loss([1, 2, 3]), luck=lambda size: [0.0, 0.5, -0.25][size])
     steps = run(scorer, NEVER).steps
     assert [step.loss for step in steps[1:]] == pytest.approx([7, 5.5, 3.75])
-    assert [step.before for step in steps[2:]] == pytest.approx([7.5, 4.75])
-    assert steps[1].before == steps[0].loss
+    assert [step.before for step in steps[1:]] == [step.loss for step in steps[:-1]]
+    assert [step.gain for step in steps[2:]] == pytest.approx([(7 - 5.5) / 7, (5.5 - 3.75) / 5.5])
+    assert [step.paired for step in steps[2:]] == pytest.approx([7.5, 4.75])  # under the conditions of the step
+    assert steps[1].paired == steps[0].loss
     # The selection as it is travels with the candidates, as an empty set.
     assert scorer.calls == [([], [[0], [1], [2]]), ([2], [[0], [1], []]), ([2, 1], [[0], []])]
 
@@ -198,7 +200,7 @@ def test_a_selection_whose_own_loss_is_no_number_is_improved_by_any_that_is() ->
     scorer = make_fake(4, loss, costs=[1.0, 1.0, 1.0, 5.0])
     path = run(scorer, MaxFeatures(2), fixed=[0])
     assert path.columns.tolist() == [0, 3]  # no improvement is larger than another: the lowest loss wins
-    assert path.steps[1].gain == float("inf")
+    assert path.steps[1].paired == float("inf")
 
 
 RULES: dict[str, tuple[StopRule, list[int], int, str]] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from greedy_cases import fake_step, make_fake, run, weights_loss
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_rel
 
-from ngp.greedy.path import Step, certainty, chosen, columns_of, finished, standard_error, taken_back
+from ngp.greedy.path import Step, certainty, chosen, columns_of, finished, standard_error, suspect, taken_back
 from ngp.greedy.stopping import MaxFeatures
 from ngp.predictors import Losses
 
@@ -87,3 +89,22 @@ def test_certainty_is_nan_without_a_runner_up_or_with_a_single_part() -> None:
     steps = run(make_fake(2, weights_loss([1, 2])), MaxFeatures(2)).steps
     assert np.isnan([steps[0].certainty, steps[2].certainty]).all()
     assert steps[1].certainty > 0.5
+
+
+LEAKS = {
+    "R²": (("regression", 0.0, 0.99), True),
+    "a strong column": (("regression", 0.0, 0.989), False),
+    "accuracy": (("classification", 0.6, 0.995), True),
+    "a strong column, classes": (("classification", 0.6, 0.994), False),
+    "one class is nearly all": (("classification", 0.9, 0.999), False),
+}
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_a_column_that_explains_nearly_everything_is_suspect(name: str) -> None:
+    (task, constant, score), expected = LEAKS[name]
+    start, first = fake_step(9.0, action="start", group=None, score=constant), fake_step(1.0, name="paid", score=score)
+    text = suspect([start, first], task)
+    assert text.startswith("paid explains nearly everything by itself (") if expected else text == ""
+    assert suspect([start], task) == ""
+    assert suspect([replace(start, columns=np.array([0])), first], task) == ""  # beside fixed columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -32,6 +33,7 @@ from ngp.greedy.stopping import (
     Significance,
     Stop,
     StopRule,
+    cuts,
     first_stop,
 )
 from ngp.predictors import SSFN
@@ -493,3 +495,21 @@ def test_a_selector_takes_it(tmp_path: FilePath) -> None:
     NeuralGreedyPursuit(stop=Own(MaxFeatures(2)), checkpoint=file, **quick).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="is the checkpoint of another run"):
         NeuralGreedyPursuit(stop=Own(MaxFeatures(3)), checkpoint=file, **quick).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_cuts_of_a_path_are_the_selections_of_the_rules(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 8))
+    y = X[:, 0] + X[:, 1] / 2 + X[:, 2] / 4 + rng.normal(size=80)
+    quick: dict[str, Any] = {"predictor": SSFN(n_units=10, n_draws=1), "random_state": seed}
+    sizes = {}
+    for name, stop in (("significant", "auto"), ("best", "plateau")):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Nothing was selected")
+            selector = NeuralGreedyPursuit(stop=stop, **quick).fit(X, y)
+        sizes[name] = len(selector.order_)
+        assert selector.cuts_ == cuts(selector.path_)
+    assert selector.cuts_ == sizes
+    for other in ({"tol": 0.1}, {"n_features_to_select": 2}, {"stop": Plateau()}):
+        assert NeuralGreedyPursuit(**quick, **other).fit(X, y).cuts_ == {}

@@ -233,7 +233,7 @@ def test_every_step_says_who_predicted() -> None:
     path = run(Committee([early, late]), MaxFeatures(3), name="committee")
     assert [step.predictor for step in path.steps] == ["constant", "early", "late", "early"]
     np.testing.assert_allclose([step.loss for step in path.steps[1:]], [2.7, 2.0, 3.0])
-    assert path.steps[2].before == pytest.approx(2.7)
+    assert path.steps[2].paired == pytest.approx(2.7)
 
 
 def test_fixed_columns_are_predicted_by_the_best_member() -> None:

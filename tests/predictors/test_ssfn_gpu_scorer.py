@@ -55,6 +55,16 @@ def test_the_same_losses_for_all_problems(case: dict[str, Any], device: str) -> 
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("case", PROBLEMS.values(), ids=PROBLEMS)
+def test_the_same_out_of_fold_predictions(case: dict[str, Any], device: str) -> None:
+    problem, new = make_case(**case), np.array([0, 3])
+    expected, found = (scorer.out_of_fold(SELECTED, new) for scorer in both(problem, device))
+    for round_, own, other in zip(problem.rounds, found, expected, strict=True):
+        judged = round_.segments[1]  # rows before that always train
+        np.testing.assert_allclose(own[judged:], other[judged:], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("settings", SSFN_SETTINGS.values(), ids=SSFN_SETTINGS)
 def test_the_same_losses_for_all_settings(settings: dict[str, Any], device: str) -> None:
     assert_same(both(make_case("outputs"), device, **settings))

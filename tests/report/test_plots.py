@@ -46,7 +46,7 @@ def make_steps(losses: list[float], n_kept: int, n_fixed: int = 0, name: str = "
     """A start and one addition a further loss; the first n_kept additions are kept."""
     start = Step(
         action="start", group=None, name="", columns=np.arange(n_fixed), before=np.nan, loss=losses[0],
-        standard_error=0.1, gain=np.nan, runner_up=None, runner_up_loss=np.nan, seconds=0.1, n_fits=0,
+        standard_error=0.1, gain=np.nan, paired=np.nan, runner_up=None, runner_up_loss=np.nan, seconds=0.1, n_fits=0,
         n_selected=n_fixed, n_columns=n_fixed, fold_losses=np.array([losses[0]]), fold_weights=np.ones(1),
         losses=np.full(99, np.nan), predictor="SSFN",
     )  # fmt: skip
@@ -208,6 +208,20 @@ def test_a_selector_its_result_and_its_steps_give_the_same_figure() -> None:
     assert labels == [labels[0]] * 4
 
 
+@pytest.mark.parametrize(("name", "form", "what"), [("regression", "{:.2f}", "R²"), ("digits", "{:.0%}", "accuracy")])
+def test_scores_stand_above_their_steps(name: str, form: str, what: str) -> None:
+    case = cases.CASES[name]()
+    for source, scored in ((case.selector, True), (case.result, True), (case.selector.path_, False)):
+        (above,) = plot_path(source).child_axes
+        texts = [text.get_text() for text in above.get_xticklabels()]
+        numbers = [str(step.n_selected) for step in case.result.path]
+        scores = [
+            f"{number}\n{form.format(step.score)}" for number, step in zip(numbers, case.result.path, strict=True)
+        ]
+        assert texts == (scores if scored else numbers)
+        assert (what in above.get_xlabel()) == scored
+
+
 def test_the_ranking_shows_the_drops() -> None:
     case = cases.regression()
     ax = drawn(draw_ranking, case.result)
@@ -263,15 +277,15 @@ def test_candidates_are_coloured_by_their_share_of_the_winners_improvement() -> 
     assert groups[:3] == case.selector.order_.tolist()
     assert sorted(groups) == list(range(8))
     steps = case.selector.path_[1:]
-    assert [step.before > step.loss for step in steps[:3]] == [True, True, True]
+    assert [step.paired > step.loss for step in steps[:3]] == [True, True, True]
     for number, step in enumerate(steps[:3]):
-        expected = np.clip((step.before - step.losses[groups]) / (step.before - step.loss), 0, 1)
+        expected = np.clip((step.paired - step.losses[groups]) / (step.paired - step.loss), 0, 1)
         np.testing.assert_allclose(shares[:, number], expected)
 
 
 def test_a_step_that_improved_nothing_is_compared_with_the_worst() -> None:
     result = cases.regression().result
-    path = [replace(step, before=step.loss) for step in result.path]
+    path = [replace(step, paired=step.loss) for step in result.path]
     shares = np.ma.filled(drawn(draw_candidates, replace(result, path=path)).images[0].get_array(), np.nan)
     assert np.nanmin(shares[:, 0]) == 0
     assert np.nanmax(shares[:, 0]) == 1
@@ -308,7 +322,7 @@ def test_the_ranking_has_no_drops(name: str) -> None:
     ax = drawn(draw_ranking, cases.FLOATING[name]().result)
     assert names(ax) == [f"{rank}. x{group}" for rank, group in enumerate(selector.order_, 1)]
     steps = [next(s for s in selector.path_ if s.group == group and s.kept) for group in selector.order_]
-    assert bars(ax) == pytest.approx([100 * (step.before - step.loss) / selector.path_[0].loss for step in steps])
+    assert bars(ax) == pytest.approx([100 * step.drop / selector.path_[0].loss for step in steps])
 
 
 def test_an_exchange_is_compared_with_what_it_gives_away() -> None:

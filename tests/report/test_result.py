@@ -88,18 +88,25 @@ def test_the_fit_is_that_on_held_out_rows() -> None:
     X, y = rng.normal(size=(30, 8)), rng.normal(size=30)
     fit = Result.of(case.selector, case.X, case.y, held_out=(X, y)).fit
     predicted = case.selector.predict(X)
-    assert (fit.rows, fit.n_rows, fit.classes, fit.confusion) == ("held out", 30, None, None)
+    assert (fit.n_rows, fit.classes, fit.confusion) == (30, None, None)
     assert fit.r2 == pytest.approx(r2_score(y, predicted))
     assert fit.rmse == pytest.approx(np.sqrt(np.mean((y - predicted) ** 2)))
     assert (fit.truth, fit.predicted) == (y.tolist(), predicted.tolist())
 
 
-def test_without_held_out_rows_the_result_says_so() -> None:
+def test_without_held_out_rows_the_score_is_the_cross_validated_one() -> None:
     case = cases.categories()
-    fit = case.result.fit
-    assert (fit.rows, fit.n_rows, fit.truth) == ("training", 150, None)
+    assert case.result.fit is None
+    last = [step for step in case.selector.path_ if step.kept][-1]
+    assert (case.result.answer.score, case.result.answer.score_error) == (last.score, last.score_error)
+
+
+def test_the_confusion_of_classes_is_that_of_held_out_rows() -> None:
+    case = cases.categories()
+    fit = Result.of(case.selector, case.X, case.y, held_out=(case.X[:50], case.y[:50])).fit
+    assert fit is not None
     assert fit.classes == ["high", "low"]
-    assert fit.confusion == confusion_matrix(case.y, case.selector.predict(case.X)).tolist()
+    assert fit.confusion == confusion_matrix(case.y[:50], case.selector.predict(case.X[:50])).tolist()
 
 
 def test_a_scatter_has_at_most_1000_points() -> None:
@@ -115,7 +122,7 @@ def test_of_many_classes_the_largest_are_told_apart() -> None:
     X = rng.normal(size=(1000, 3))
     y = np.minimum(rng.geometric(0.1, size=1000), 30) + 100 * (X[:, 0] > 0)
     selector = NeuralGreedyPursuit(cases.QUICK, task="classification", n_features_to_select=1, random_state=0).fit(X, y)
-    fit = Result.of(selector, X, y).fit
+    fit = Result.of(selector, X, y, held_out=(X, y)).fit
     labels, sizes = np.unique(y, return_counts=True)
     assert len(labels) > 20
     assert fit.classes is not None
@@ -139,8 +146,9 @@ def test_several_outputs_are_judged_together() -> None:
     X = rng.normal(size=(60, 4))
     y = X[:, :2] * [1, 10]
     selector = NeuralGreedyPursuit(cases.QUICK, n_features_to_select=2, random_state=0).fit(X, y)
-    result = Result.of(selector, X, y)
+    result = Result.of(selector, X, y, held_out=(X, y))
     assert result.asked.n_outputs == 2
+    assert result.fit is not None
     assert result.fit.r2 == pytest.approx(r2_score(y, selector.predict(X)))
     assert result.fit.truth == y[:, 0].tolist()
 
@@ -275,7 +283,7 @@ def broken(change: Callable[[dict[str, Any]], Any]) -> Callable[[], str]:
 BROKEN: dict[str, tuple[str | Callable[[], str], str]] = {
     "it is cut": ('{"schema": "ngp', "is not a JSON file: "),
     "it is nested too deeply": ("[" * 100_000, "is not a JSON file: "),
-    "it is a list": ("[1]", "its field schema is None instead of 'ngp-result/2'"),
+    "it is a list": ("[1]", "its field schema is None instead of 'ngp-result/3'"),
     "it is of another version": ('{"schema": "ngp-result/1"}', "its field schema is 'ngp-result/1' instead of"),
     "a part is missing": (broken(lambda d: d.pop("fit")), "is a damaged result: .* 'fit'"),
     "a field is missing": (broken(lambda d: d["path"][1].pop("loss")), "is a damaged result: .* 'loss'"),

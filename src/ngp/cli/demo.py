@@ -183,7 +183,7 @@ def steps_table(result: Result) -> str:
     """The steps as the report shows them."""
     from ngp.report.page import path_table
 
-    table = path_table(result.path)
+    table = path_table(result.path, result.asked.task)
     return markdown_table(table.header, table.rows)
 
 

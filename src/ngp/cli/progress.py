@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ngp._formatting import duration, p_value, step_in_words, visible, with_error
+from ngp._formatting import duration, loss_change, metric, p_value, score, step_in_words, visible, with_error
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,6 +29,7 @@ class Progress:
         self._n_features, self._max_time, self._quiet = n_features, max_time, quiet
         self._made = made  # steps of an earlier run
         self._steps: list[Step] = []
+        self._task = ""
         self._begin = perf_counter()
         self._live: Any = None
         self._finished = False
@@ -68,7 +69,7 @@ class Progress:
         return False
 
     def _see(self, estimator: Any) -> None:
-        path = getattr(estimator, "path_", ())
+        path, self._task = getattr(estimator, "path_", ()), estimator.task_
         for step in path[len(self._made) + len(self._steps) :]:
             self._show(step)
 
@@ -77,22 +78,19 @@ class Progress:
         if self._live is not None:
             self._live.refresh()
         elif not self._quiet:
-            number, what, loss, gain, p, left = self._cells(len(self._steps) - 1)
-            parts = [f"step {number}", what, f"loss {loss}", gain and f"gain {gain}"]
-            parts += [p and f"p {p}", left and f"{left} left"]
+            number, what, score, loss, change, p, left = self._cells(len(self._steps) - 1)
+            parts = [f"step {number}", what, score and f"{metric(self._task)} {score}"]
+            parts += [f"loss {loss}" + (change and f" ({change})"), p and f"p {p}", left and f"{left} left"]
             click.echo("  ".join(filter(None, parts)), err=True)
 
     def _cells(self, place: int) -> list[str]:
-        """Number of a step, action, loss ± its error, gain, p-value, remaining time."""
+        """Number of a step, action, score, loss, both ± their errors, change of the loss, p-value, remaining time."""
         step, number = self._steps[place], str(len(self._made) + place)
-        loss = with_error(step.loss, step.standard_error)
         what = step_in_words(step, [*self._made, *self._steps], _short)
-        if step.action == "start":
-            return [number, what, loss, "", "", ""]
-        gain = f"{step.gain:.1%}" if step.gain < 10 else f"{step.gain:,.0%}"
-        left = self._seconds_left()
-        shown_p = p_value(step.p_value)
-        return [number, what, loss, gain, shown_p, f"about {duration(round(left))}" if left and left >= 0.5 else ""]
+        scored, loss = score(step.score, step.score_error, self._task), with_error(step.loss, step.standard_error)
+        left = None if step.action == "start" else self._seconds_left()
+        remaining = f"about {duration(round(left))}" if left and left >= 0.5 else ""
+        return [number, what, scored, loss, loss_change(step.gain), p_value(step.p_value), remaining]
 
     def _seconds_left(self) -> float | None:
         """The time of the last addition for each that is to come; None if their number is unknown."""
@@ -110,8 +108,12 @@ class Progress:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, caption_justify="left")
-        titles = ("step", "feature", "loss ± se", "gain", "p", "time left")
-        shown = [title for title in titles if title != "p" or any(step.p_value >= 0 for step in self._steps)]
+        titles = ("step", "feature", metric(self._task), "loss ± se", "change", "p", "time left")
+        known = {
+            "p": any(step.p_value >= 0 for step in self._steps),
+            metric(self._task): any(step.score == step.score for step in self._steps),
+        }
+        shown = [title for title in titles if known.get(title, True)]
         for title in shown:
             table.add_column(title, justify="left" if title == "feature" else "right", no_wrap=title != "feature")
         for place in range(max(0, len(self._steps) - most), len(self._steps)):

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ngp._formatting import counted, left_behind, listed, visible
+from ngp._formatting import counted, cuts_in_words, left_behind, listed, named_score, score, visible
 from ngp.cli.files import (
     REDUCED,
     Table,
@@ -52,18 +53,21 @@ Exit status: 0 done (also when --max-time ended it), 1 something failed while
 running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so far is written."""
 
 
+# What the answers that a path can be cut at are called, and the stop rule that cuts there.
+CUTS: dict[str | None, Literal["auto", "plateau"]] = {"significant": "auto", "best": "plateau"}
+
 # fmt: off
 OPTIONS = (
     *DATA,
     click.option("--features", type=click.IntRange(min=1), metavar="N",
-                 help="How many to select. Without it, as many as --stop or --tol say."),
+                 help="How many to select. Without it, as many as --cut or --tol say."),
     click.option("--tol", type=click.FloatRange(min=0), metavar="SHARE",
-                 help="Stop when a step lowers the loss by less than this share; the fastest way, if you know the "
-                 "share."),
-    click.option("--stop", type=click.Choice(["auto", "plateau"]),
-                 help="Instead of --tol: auto ends where no column is significant any more; plateau keeps the fewest "
-                 "columns whose loss is within a standard error of the lowest. Without --features and --tol, auto is "
-                 "the default."),
+                 help="Stop when a step lowers the loss by less than this share of the new loss; the fastest way, if "
+                 "you know the share."),
+    click.option("--cut", type=click.Choice(["significant", "best"]),
+                 help="Instead of --tol: significant keeps the columns that are beyond chance; best the fewest whose "
+                 "loss is within a standard error of the lowest. Without --features and --tol, significant is the "
+                 "default, and the answer says what the other one would keep."),
     click.option("--floating", is_flag=True,
                  help="Take back wrong picks: drop what no longer pays, and exchange columns in the end. Takes "
                  "longer."),
@@ -140,8 +144,8 @@ def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **set
 
 def _check(data: str, settings: dict[str, Any]) -> None:
     """Refuse options that don't go together, and outputs that can't be written, before anything is read."""
-    if settings["tol"] is not None and settings["stop"] is not None:
-        raise Refusal("--tol and --stop are two rules for one thing: give one of them.")
+    if settings["tol"] is not None and settings["cut"] is not None:
+        raise Refusal("--tol and --cut are two rules for one thing: give one of them.")
     if settings["resamples"] % 2:
         raise Refusal(f"--resamples {settings['resamples']} is odd, but halves come in pairs: give an even number.")
     suffixes = {"out": (".json",), "report": (".html", ".htm"), "reduced": REDUCED, "checkpoint": ()}
@@ -156,9 +160,10 @@ def _check(data: str, settings: dict[str, Any]) -> None:
 def _selector(task: str, settings: dict[str, Any]) -> NeuralGreedyPursuit:
     from ngp import NeuralGreedyPursuit
 
-    same = ("predictor", "tol", "stop", "floating", "screen", "max_time", "device", "checkpoint")
+    same = ("predictor", "tol", "floating", "screen", "max_time", "device", "checkpoint")
     return NeuralGreedyPursuit(
         **{name: settings[name] for name in same},
+        stop=CUTS.get(settings["cut"]),
         n_features_to_select=settings["features"],
         task=task,
         n_jobs=settings["jobs"] or -1,
@@ -231,6 +236,9 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
         if names
         else f"Selected none of {total}{beside}: no column pays."
     ]
+    lines.append(_score(selector, samples))
+    if other := cuts_in_words(selector.cuts_, selector.path_, samples.task, selector.all_columns_score_, what):
+        lines.append(f"{other}: --cut {'significant' if selector.stop == CUTS['best'] else 'best'}.")
     lines.append(f"Why it stopped: {selector.stop_reason_}.")
     dropped, tried = left_behind(selector.path_, visible)
     if dropped:
@@ -243,8 +251,15 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
         stable = [visible(selector.groups_.names[int(group)]) for group in stability.stable()]
         found = listed(stable, most=20) if stable else "none"
         lines.append(f"Selected on three quarters of the {stability.n_halves} halves of the rows: {found}.")
+    return "\n".join(filter(None, lines))
+
+
+def _score(selector: NeuralGreedyPursuit, samples: Samples) -> str:
+    """How well the selection predicts rows that it wasn't trained on."""
     if samples.held_out is not None:
-        score = selector.score(*samples.held_out)
-        text = f"{score:.1%} of them right" if samples.task == "classification" else f"R² {score:.3f}"
-        lines.append(f"On the {counted(len(samples.held_out[0]), 'row')} held out: {text}.")
-    return "\n".join(lines)
+        held_out = named_score(selector.score(*samples.held_out), nan, samples.task)
+        return f"On the {counted(len(samples.held_out[0]), 'row')} held out: {held_out}."
+    last = [step for step in selector.path_ if step.kept][-1]
+    found = named_score(last.score, last.score_error, samples.task)
+    every = score(selector.all_columns_score_, nan, samples.task)
+    return found and f"In cross-validation: {found}{every and f' (all columns: {every})'}."

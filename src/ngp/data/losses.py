@@ -12,7 +12,7 @@ import numpy as np
 
 from ngp._types import AnyArray, FloatArray, IntArray
 
-__all__ = ["CLASSIFICATION_LOSSES", "LOSSES", "labels", "mistakes", "probabilities"]
+__all__ = ["CLASSIFICATION_LOSSES", "LOSSES", "labels", "mistakes", "probabilities", "squared_error"]
 
 # Smaller estimates of a probability are raised to this, so that one confident mistake costs a finite loss.
 SMALLEST_PROBABILITY = 1e-3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.folds import Round, is_validation_set, make_rounds
 from ngp.data.groups import Groups, make_groups
-from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, labels
+from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, labels, mistakes, squared_error
 from ngp.data.sources import ColumnSource, StackedRows, between, in_memory, read_columns, refuse_gaps
 
 __all__ = ["Problem", "code_targets", "detect_task", "make_problem", "warn_of_constant_features"]
@@ -169,6 +169,18 @@ class Problem:
         ]
         return np.concatenate(parts, axis=1)
 
+    def part_errors(self, predictions: Iterable[AnyArray]) -> FloatArray:
+        """Share of mistakes, or squared error of numbers, in every part of the validation.
+
+        It takes each round's out-of-fold predictions (n_rows, n_outputs).
+        """
+        judge = squared_error if self.classes is None else mistakes
+        parts = [
+            round_.part_losses(judge(values, self.targets[round_.rows]), self.weights)
+            for round_, values in zip(self.rounds, predictions, strict=True)
+        ]
+        return np.concatenate(parts)
+
     @cached_property
     def part_weights(self) -> FloatArray:
         """Share of each part of the validation in the total loss."""
@@ -178,18 +190,19 @@ class Problem:
 
     @cached_property
     def constant_losses(self) -> FloatArray:
-        """Losses in every part of the best constant prediction: the weighted mean of each fold's training targets."""
+        """Losses of the constant prediction in every part."""
+        losses: FloatArray = self.part_losses(values[None] for values in self.constant_predictions())[0]
+        return losses
 
-        def constants(round_: Round) -> FloatArray:
-            predictions = np.zeros((1, len(round_.rows), self.n_outputs))
+    def constant_predictions(self) -> Iterator[FloatArray]:
+        """The best constant prediction, the weighted mean of each fold's training targets, in each round."""
+        for round_ in self.rounds:
+            predictions = np.zeros((len(round_.rows), self.n_outputs))
             for fold in range(round_.n_folds):
                 start, end = round_.segments[fold + 1 : fold + 3]
                 train = round_.training(fold)
-                predictions[0, start:end] = np.average(self.targets[train], axis=0, weights=self.weights[train])
-            return predictions
-
-        losses: FloatArray = self.part_losses(constants(round_) for round_ in self.rounds)[0]
-        return losses
+                predictions[start:end] = np.average(self.targets[train], axis=0, weights=self.weights[train])
+            yield predictions
 
 
 def make_problem(

@@ -19,7 +19,7 @@ import numpy as np
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.path import Step, certainty, scored_step, standard_errors
+from ngp.greedy.path import Score, Step, certainty, scored_step, standard_errors
 from ngp.greedy.screening import Screening
 from ngp.predictors.base import ColumnSets, Losses, Scorer
 
@@ -30,6 +30,8 @@ KEPT_ERRORS = 3.0
 # ... at most this share of all, or so many if there are few, and fewer the more layers they were trained with.
 KEPT_SHARE = 1 / 16
 LEAST_KEPT = 24
+# All columns together are scored if they hold no more numbers, and are no more.
+MOST_NUMBERS, MOST_COLUMNS = 2**22, 1000
 # Candidates that choose the ridge of the first step.
 N_LEADERS = 3
 
@@ -49,6 +51,7 @@ class Search:
     bind: Callable[[Problem], Scorer]  # makes what scores the candidates of a problem
     screening: Screening | None = None  # says which candidates are worth scoring; without it all are
     predictor: str = ""  # name of what predicts, for the record
+    scoring: Any = None  # what judges it in place of a loss
     tally: Tally = field(default_factory=Tally)
     tuned: dict[str, Any] = field(default_factory=dict)  # the scorer of the last selection, and what that is
     scorer: Scorer = field(init=False)
@@ -89,7 +92,7 @@ class Search:
             candidates = candidates.take(np.flatnonzero(~np.isin(candidates.names, list(without))))
         if not len(candidates.names):
             nothing = Losses(np.empty((0, len(problem.part_weights))), problem.part_weights)
-            return Found(candidates, inf, nothing, np.zeros(0, np.intp), nan, 0, None, nothing)
+            return Found(candidates, inf, nothing, np.zeros(0, np.intp), nan, 0, None, selected, self.scorer, nothing)
         if self.screening:
             costs = candidates.costs(problem)
             candidates = candidates.take(self.screening.best(problem, selected, candidates.columns, costs))
@@ -130,18 +133,41 @@ class Search:
         best, second = two_best(values)
         final = Losses(latest.parts, latest.weights, latest.predictors)  # whose means are not those of the first stage
         winner, runner_up = int(racing[best]), None if second is None else int(racing[second])
-        settled = self._settled(
-            scorer, selected, columns.take(racing[[best]]), Losses(final.parts[[winner]], final.weights)
-        )
-        return Found(candidates, before, final, layers, scorer.ridge, winner, runner_up, settled)
+        own = Losses(final.parts[[winner]], final.weights)
+        found = self._settled(scorer, selected, columns.take(racing[[best]]), stage, own)
+        return Found(candidates, before, final, layers, scorer.ridge, winner, runner_up, selected, *found)
 
-    def _settled(self, scorer: Scorer, selected: IntArray, winner: ColumnSets, losses: Losses) -> Losses:
+    def _settled(
+        self, scorer: Scorer, selected: IntArray, winner: ColumnSets, last: Scorer, losses: Losses
+    ) -> tuple[Scorer, Losses]:
         """Losses with the winner, by a scorer tuned to it, as those before it are by one tuned to the selection."""
         tuned = scorer.tuned(selected, winner)
         if tuned is scorer:
-            return losses
-        again = tuned.add_losses(selected, winner)
-        return again if again.comparable[0] < losses.comparable[0] else losses
+            return last, losses
+        again = tuned.stages[-1]  # which remembers what it predicts, as the last stage of the race does
+        found = again.add_losses(selected, winner)
+        return (again, found) if found.comparable[0] < losses.comparable[0] else (last, losses)
+
+    def score_of_all(self) -> float:
+        """Accuracy or R² of all columns together, which a selection is held against; NaN if that would take long."""
+        columns = np.flatnonzero(self.problem.varies)
+        if len(columns) * self.problem.n_samples > MOST_NUMBERS or len(columns) > MOST_COLUMNS:
+            return nan
+        scorer = self.scorer_of(columns, 1)
+        losses = scorer.add_losses(columns, ColumnSets.of([columns[:0]]))
+        return self.score(scorer, columns, columns[:0], losses).value
+
+    def score(self, scorer: Scorer, selected: IntArray, new: IntArray, losses: Losses) -> Score:
+        """Accuracy or R² of the predictor with the given losses."""
+        problem, worst = self.problem, 1.0
+        if problem.classes is not None or self.scoring is not None:  # the losses don't say it
+            predictions = scorer.out_of_fold(selected, new)
+            if predictions is None:
+                return Score()
+            losses = Losses(problem.part_errors(predictions)[None], problem.part_weights)
+        if problem.classes is None:
+            worst = float(problem.constant_losses @ problem.part_weights)
+        return Score.of(losses, worst)
 
     def _tuned_by_leaders(self, scorer: Scorer, candidates: Candidates) -> tuple[Scorer, tuple[float, Losses] | None]:
         """The scorer of the first step, tuned to its leaders, and what is known of its first stage already."""
@@ -200,7 +226,9 @@ class Found(NamedTuple):
     ridge: float  # that all of them share
     best: int  # position of the best candidate
     second: int | None  # of the one that comes next
-    settled: Losses  # with the best candidate alone, by a scorer that is tuned to it
+    selected: IntArray  # columns that were selected before
+    scorer: Scorer  # tuned to the best candidate
+    settled: Losses  # with the best candidate alone, by this scorer
 
     @property
     def diverged(self) -> bool:
@@ -224,7 +252,9 @@ class Found(NamedTuple):
             group=int(names[best]),
             name=groups.names[int(names[best])],
             columns=columns[best].copy(),
-            before=self.before,
+            before=last.loss,
+            paired=self.before,
+            score=search.score(self.scorer, self.selected, columns[best], self.settled),
             runner_up=None if self.second is None else int(names[self.second]),
             runner_up_loss=nan if self.second is None else float(means[self.second]),
             n_selected=last.n_selected + 1,

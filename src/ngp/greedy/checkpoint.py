@@ -28,7 +28,7 @@ from ngp.io import write_whole
 
 __all__ = ["Checkpoint", "CheckpointError", "identity_of"]
 
-FORMAT = "ngp-checkpoint/3"
+FORMAT = "ngp-checkpoint/4"
 ARRAYS = [field.name for field in fields(Step) if "Array" in str(field.type)]  # all other fields fit into JSON
 # What is known by a hash, or by a seed that nobody gave.
 UNTOLD = ("X", "y", "sample_weight", "validation rows", "groups", "fixed", "random_state")

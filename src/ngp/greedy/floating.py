@@ -55,6 +55,7 @@ class Floating:
         group = groups[weakest]
         if not even_if_it_pays and self._still_pays(steps, group, float(means[weakest]), together):
             return None
+        rest = np.setdiff1d(columns_of(selected), selected[group], assume_unique=True)
         return scored_step(
             losses,
             weakest,
@@ -62,7 +63,9 @@ class Floating:
             group=None,
             name=problem.groups.names[group],
             columns=selected[group],
-            before=together,
+            before=last.loss,
+            paired=together,
+            score=self.search.score(scorer, rest[:0], rest, Losses(losses.parts[[weakest]], losses.weights)),
             n_selected=last.n_selected - 1,
             n_columns=last.n_columns - len(selected[group]),
             losses=by_group(problem, np.array(groups), means[:-1]),
@@ -133,7 +136,9 @@ class Floating:
             group=int(candidates.names[best]),
             name=problem.groups.names[int(candidates.names[best])],
             columns=new,
-            before=without,
+            before=last.loss,
+            paired=without,
+            score=search.score(scorer, rest[:0], sets[best], Losses(losses.parts[[best]], losses.weights)),
             runner_up=group,
             runner_up_loss=float(means[place]),
             n_selected=last.n_selected,
@@ -183,7 +188,7 @@ class Floating:
                 step = replace(step, p_value=float(p_values[found.best]))
                 if not step.p_value <= self.test.level:
                     return []
-            elif not self._gains(step.before, step.loss):
+            elif not self._gains(step.paired, step.loss):
                 return []
             if own is not None:
                 n_selected, n_columns = step.n_selected - 1, step.n_columns - len(own)
@@ -193,7 +198,7 @@ class Floating:
                 if len(grown) > first + 1:  # what the first of them was made for
                     grown[first] = replace(grown[first], ahead=step.loss, n_ahead=len(grown) - first)
                 return grown
-            if step.loss - left * (step.before - step.loss) >= target:  # if all others gain as much
+            if step.loss - left * (step.paired - step.loss) >= target:  # if all others gain as much
                 return []
         return []
 

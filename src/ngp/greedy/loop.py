@@ -20,10 +20,10 @@ import numpy as np
 from ngp._types import BoolArray, IntArray
 from ngp.greedy.candidates import Candidates, Search, by_group
 from ngp.greedy.floating import Floating
-from ngp.greedy.path import Path, Step, chosen, columns_of, finished, scored_step, taken_back
+from ngp.greedy.path import Path, Score, Step, chosen, columns_of, finished, scored_step, taken_back
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import NO_CANDIDATE_LEFT, Significance, Stop, StopRule
-from ngp.predictors.base import ColumnSets
+from ngp.predictors.base import ColumnSets, Losses
 
 __all__ = ["Observer", "pursue"]
 
@@ -217,10 +217,17 @@ def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
     """Step 0: S_0 holds the fixed columns; L_0 is their loss, or that of the constant prediction if there are none."""
     problem, predictor = search.problem, search.predictor
     if len(fixed):
-        losses = search.scorer_of(fixed, 1).add_losses(fixed, ColumnSets.of([fixed[:0]]))
+        scorer = search.scorer_of(fixed, 1)
+        losses = scorer.add_losses(fixed, ColumnSets.of([fixed[:0]]))
+        score = search.score(scorer, fixed, fixed[:0], losses)
         search.tally.n_fits += 1
     else:
         losses, predictor = search.scorer.at(1).constant_losses(problem), "constant"
+        score = Score(0.0)  # of R²
+        if problem.classes is not None:
+            score = Score.of(
+                Losses(problem.part_errors(problem.constant_predictions())[None], problem.part_weights), 1.0
+            )
     step = scored_step(
         losses,
         0,
@@ -229,6 +236,8 @@ def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
         name="",
         columns=fixed,
         before=nan,
+        paired=nan,
+        score=score,
         n_selected=n_fixed,
         n_columns=len(fixed),
         losses=np.full(problem.groups.n_groups, np.nan),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf, nan
-from typing import Any, Literal
+from math import nan
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
 
+from ngp._formatting import visible
 from ngp._types import FloatArray, IntArray
 from ngp.predictors.base import Losses
 
 __all__ = [
     "Path",
+    "Score",
     "Step",
     "additions",
     "certainty",
@@ -24,8 +26,13 @@ __all__ = [
     "scored_step",
     "standard_error",
     "standard_errors",
+    "suspect",
     "taken_back",
 ]
+
+# What a single feature doesn't explain by itself unless it tells the target: R², or accuracy where fewer rows than
+# that share are of the most frequent class.
+SUSPECT_R2, SUSPECT_ACCURACY, SUSPECT_MAJORITY = 0.99, 0.995, 0.9
 
 
 @dataclass(frozen=True)
@@ -43,16 +50,25 @@ class Step:
     columns : int array
         The columns that it added; of a drop, those that were dropped.
     before : float
-        Validation loss of the selection before the step, under the conditions of the step: a predictor with random
-        parts may draw them anew in each step, so this can differ from the last step's `loss`. Of a swap, the loss
-        between dropping and adding.
+        Validation loss that the step started from: the `loss` of the last step that wasn't taken back.
     loss : float
         Validation loss after the step. A predictor with a ridge of its own choice is tuned to the selection before and
         after; the candidates' `losses` share one ridge, so that the winner's may be higher than this.
     standard_error : float
         Of that loss, over the parts of the validation.
     gain : float
-        Relative improvement, (before - loss) / loss.
+        By which share the step lowers the loss it started from, (before - loss) / before; negative if it raises it.
+    paired : float
+        Validation loss of the selection before the step, under the conditions of the step: a predictor with random
+        parts may draw them anew in each step, so that it can differ from `before`. The paper's relative improvement,
+        which η (`tol`) is held against, is (paired - loss) / loss, and the candidates' `losses` are compared with it.
+        Of a swap, it is the loss between dropping and adding.
+    score : float
+        What the predictor of this loss does on rows that it wasn't trained on, the parts of the validation: of
+        classes the accuracy, of numbers R², the share of the constant prediction's loss that it takes away; NaN if the
+        predictor can't say.
+    score_error : float
+        Standard error of the score over the parts of the validation.
     runner_up : int or None
         The group that came second; of an exchange of one for one, what was dropped. None where there was none.
     runner_up_loss : float
@@ -101,6 +117,7 @@ class Step:
     loss: float
     standard_error: float
     gain: float
+    paired: float
     n_selected: int
     n_columns: int
     fold_losses: FloatArray
@@ -119,22 +136,45 @@ class Step:
     ahead: float = nan
     n_ahead: int = 1
     certainty: float = nan
+    score: float = nan
+    score_error: float = nan
+
+    @property
+    def drop(self) -> float:
+        """The loss that the added group takes away; in an exchange, from what was left without the other one."""
+        return (self.paired if self.action == "swap" else self.before) - self.loss
 
 
-def scored_step(scored: Losses, position: int, *, before: float, predictor: str, **others: Any) -> Step:
+def scored_step(scored: Losses, position: int, *, before: float, score: Score, predictor: str, **others: Any) -> Step:
     """Make the step that leads to one of several selections."""
     parts, weights = scored.parts[position].copy(), scored.weights  # a view would keep the parts of all candidates
     loss = float(scored.means[position])
     return Step(
         before=before,
         loss=loss,
-        standard_error=standard_error(parts, weights) if np.count_nonzero(weights) > 1 else nan,
-        gain=(before - loss) / loss if loss != 0 else inf,
+        standard_error=error_of(scored, position),
+        gain=(before - loss) / before if before != 0 else nan,
+        score=score.value,
+        score_error=score.error,
         fold_losses=parts,
         fold_weights=weights,
         predictor=predictor if scored.predictors is None else str(scored.predictors[position]),
         **others,
     )
+
+
+class Score(NamedTuple):
+    """Accuracy or R² on rows that a predictor wasn't trained on, and its standard error."""
+
+    value: float = nan
+    error: float = nan
+
+    @classmethod
+    def of(cls, errors: Losses, worst: float) -> Score:
+        """From shares of mistakes, of which the worst is 1, or squared errors, with that of the constant prediction."""
+        if worst == 0:
+            return cls()
+        return cls(1 - float(errors.means[0]) / worst, error_of(errors, 0) / worst)
 
 
 @dataclass(frozen=True)
@@ -193,6 +233,23 @@ def taken_back(steps: Sequence[Step], keep: int) -> list[Step]:
     return [replace(step, kept=step.kept and number <= standing[keep]) for number, step in enumerate(steps)]
 
 
+def suspect(steps: Sequence[Step], task: str) -> str:
+    """A caution if the first feature explains nearly everything, as one does that is known only after the target."""
+    if len(steps) < 2 or len(steps[0].columns):
+        return ""
+    constant, first = steps[:2]
+    if task == "regression":
+        explains, what = first.score >= SUSPECT_R2, "R²"
+    else:
+        explains, what = first.score >= SUSPECT_ACCURACY and constant.score < SUSPECT_MAJORITY, "accuracy"
+    if not explains:
+        return ""
+    return (
+        f"{visible(first.name)} explains nearly everything by itself ({what} {first.score:.3f}): "
+        "is it known before the target is? If not, leave it out."
+    )
+
+
 def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
     """A path that ends with some steps; those that later ones have undone are marked as not kept."""
     last = {step.group: number for number, step in enumerate(steps) if step.kept}
@@ -204,6 +261,12 @@ def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
         for number, step in enumerate(steps)
     ]
     return Path(tuple(marked), reason, partial)
+
+
+def error_of(losses: Losses, position: int) -> float:
+    """Standard error of one of several losses; NaN if the validation has a single part."""
+    several = np.count_nonzero(losses.weights) > 1
+    return standard_error(losses.parts[position], losses.weights) if several else nan
 
 
 def standard_error(fold_losses: FloatArray, fold_weights: FloatArray) -> float:

@@ -266,9 +266,11 @@ class RelativeImprovement(StopRule):
 
     A step pays when its loss :math:`L_k` satisfies :math:`(L - L_k) / L_k \ge` `tol`, where :math:`L` is the loss
     before it (of the last selection that paid, carried along over steps that did not: small gains may add up to one
-    that pays). After `patience` successive steps that did not pay, the pursuit stops and they are taken back. With
-    ``tol=0`` any improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve
-    on it. To drop or to exchange a feature needn't pay.
+    that pays). As in the paper it is a share of the new loss: with ``tol=0.25`` the loss must fall by a fifth. Both
+    losses are of the random layers of the step (`Step.paired`), unlike those that `Step.gain` compares. After
+    `patience` successive steps that did not pay, the pursuit stops and they are taken back. With ``tol=0`` any
+    improvement pays, but an equal loss does not. A loss of zero stops at once, since nothing can improve on it. To drop
+    or to exchange a feature needn't pay.
 
     Parameters
     ----------
@@ -306,7 +308,7 @@ class RelativeImprovement(StopRule):
         for k, step in enumerate(steps[1:], 1):
             if step.loss == 0:
                 return Stop(LOSS_IS_ZERO, k)
-            ratio *= step.before / step.loss
+            ratio *= step.paired / step.loss
             if self._pays(ratio) or step.action == "swap" or (step.action == "drop" and paid == k - 1):
                 paid, ratio = k, 1.0
         unpaid = len(steps) - 1 - paid
@@ -656,6 +658,22 @@ class Cut(StopRule):
         """Count the last steps that the first rule doubts or doesn't keep."""
         stop = first_stop(self.rules[0], steps)
         return self.rules[0].n_unproven(steps) if stop is None else len(steps) - 1 - stop.keep
+
+
+def cuts(steps: Sequence[Step]) -> dict[str, int]:
+    """How many features are significant, and how many predict best, on a path that went on until both were known.
+
+    Paths with drops or exchanges don't say it.
+    """
+    if any(step.dropped is not None for step in steps):
+        return {}
+    n_parts = sum(weight > 0 for weight in steps[0].fold_weights)
+    rules: dict[str, StopRule] = {
+        "significant": Significance(),
+        "best": Plateau(standard_errors=1.0 if n_parts > 1 else 0.0),
+    }
+    stops = {name: first_stop(rule, steps, exhausted=True) for name, rule in rules.items()}
+    return {name: steps[stop.keep if stop else -1].n_selected for name, stop in stops.items()}
 
 
 def first_stop(rule: StopRule, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:

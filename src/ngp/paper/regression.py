@@ -95,7 +95,7 @@ class PublishedRule(StopRule):
         """Compare the last step with the selection before it, but not with the constant prediction."""
         if len(steps) < 3:
             return None
-        last, now = (10 * np.log10(loss / self.mean_square) for loss in (steps[-1].before, steps[-1].loss))
+        last, now = (10 * np.log10(loss / self.mean_square) for loss in (steps[-1].paired, steps[-1].loss))
         if now < last and abs(now - last) >= self.eta * abs(last):
             return None
         return Stop(f"the NME changed by less than {self.eta} of itself", keep=len(steps) - 2)

@@ -193,6 +193,24 @@ class Scorer(ABC):
             The trained predictor.
         """
 
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray] | None:
+        """Predict the rows that a fold's training left out: what `add_losses` judges.
+
+        By default None: it can't say, and no accuracy is shown. A regression is asked only if it has a `scoring`.
+
+        Parameters
+        ----------
+        selected, new : int arrays
+            The columns S, and what is added to them.
+
+        Returns
+        -------
+        sequence of float arrays of shape (n_rows, n_outputs), or None
+            Coded predictions of each round of the problem, in the order of its rows; those of rows that always train
+            have no meaning.
+        """
+        return None
+
     def drop_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Score S - g for the columns g of every candidate, all of them in S.
 

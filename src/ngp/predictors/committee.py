@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ngp._types import IntArray
+from ngp._types import AnyArray, IntArray
 from ngp.data.problem import Problem
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
 from ngp.predictors.estimator import Estimator
@@ -169,14 +169,20 @@ class CommitteeScorer(Scorer):
         """Losses of the constant prediction, the same for all members."""
         return self.scorers[0].constant_losses(problem)
 
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray] | None:
+        """Predictions of the rows that a fold's training left out, by the member that does best."""
+        return self._winner(selected, new).out_of_fold(selected, new)
+
     def fit(self, selected: IntArray) -> FittedPredictor:
         """Train the member that has the lowest validation loss on the selection."""
-        winner = 0
-        if len(self.scorers) > 1:
-            sets = ColumnSets.of([selected])
-            losses = [scorer.add_losses(selected[:0], sets).comparable[0] for scorer in self.scorers]
-            winner = int(np.argmin(losses))
-        return self.scorers[winner].fit(selected)
+        return self._winner(selected[:0], selected).fit(selected)
+
+    def _winner(self, selected: IntArray, new: IntArray) -> Scorer:
+        """The member that has the lowest validation loss on S and the columns that are new."""
+        if len(self.scorers) == 1:
+            return self.scorers[0]
+        losses = [scorer.add_losses(selected, ColumnSets.of([new])).comparable[0] for scorer in self.scorers]
+        return self.scorers[int(np.argmin(losses))]
 
 
 class Schedule(Predictor):
@@ -210,6 +216,10 @@ class ScheduleScorer(Scorer):
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Score as in the first step."""
         return self.at(1).add_losses(selected, candidates)
+
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray] | None:
+        """Predict as in the first step."""
+        return self.at(1).out_of_fold(selected, new)
 
     def constant_losses(self, problem: Problem) -> Losses:
         """Losses of the constant prediction."""

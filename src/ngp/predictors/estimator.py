@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import warnings
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -174,6 +176,19 @@ class EstimatorScorer(Scorer):
             warnings.warn_explicit(*warning)
         return Losses(np.concatenate([losses for losses, _ in results]), self._part_weights)
 
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray]:
+        """Predictions of the rows that a fold's training left out: some folds a task."""
+        columns = np.concatenate([selected, new]).astype(np.intp)
+        splits = [(r, *split) for r, round_ in enumerate(self.problem.rounds) for split in self.problem.splits(round_)]
+        n_tasks = min(len(splits), int(effective_n_jobs(self.n_jobs)))
+        tasks = [(columns, splits[i::n_tasks]) for i in range(n_tasks)]
+        shared = self.problem, _Step(self.trainer, os.getpid(), get_config())
+        found = run_tasks(_split_predictions, tasks, self.n_jobs, shared=shared, prefer="processes")
+        outputs = [np.zeros((self.problem.n_samples, self.problem.n_outputs)) for _ in self.problem.rounds]
+        for r, test, predicted in itertools.chain(*found):
+            outputs[r][test] = predicted
+        return [values[round_.rows] for values, round_ in zip(outputs, self.problem.rounds, strict=True)]
+
     @property
     def _part_weights(self) -> FloatArray:
         """Share of each part of the validation; a scorer judges every fold as a whole."""
@@ -284,6 +299,19 @@ def _chunk_losses(
             return losses(step.trainer, few, columns, sets), {}
         with _held_back_warnings() as warned:
             return losses(step.trainer, few, columns, sets), warned
+
+
+def _split_predictions(
+    problem: Problem, step: _Step, columns: IntArray, splits: Sequence[tuple[int, IntArray, IntArray]]
+) -> list[tuple[int, IntArray, FloatArray]]:
+    """Round, validation rows and their predictions of a few splits; all warnings were shown when they were scored."""
+    found, few = [], problem.only(columns)
+    with config_context(**step.settings), _held_back_warnings():
+        for r, train, test in splits:
+            if len(test):
+                fitted = step.trainer.train(few, np.arange(len(columns)), train)
+                found.append((r, test, fitted.predict(few.array[test])))
+    return found
 
 
 def _prediction_losses(trainer: Trainer, problem: Problem, names: IntArray, sets: Sequence[IntArray]) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral, Real
@@ -191,6 +191,12 @@ class KernelScorer(BoundScorer):
                 parts[members] = self._as_it_is(selected, parts[members])
         return Losses(parts, self.problem.part_weights)
 
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray]:
+        """Predictions of the rows that a fold's training left out."""
+        selected, new = (np.asarray(columns, dtype=np.intp) for columns in (selected, new))
+        tasks = self._tasks(selected, len(selected) + len(new))
+        return [values[0] for values in _predictions(self.problem, self, _Step(tasks), new[None])]
+
     def drop_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S - g: twice as fast as by scoring what remains if there are hundreds of columns."""
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
@@ -216,13 +222,7 @@ class KernelScorer(BoundScorer):
         self, selected: IntArray, candidates: IntArray, n_columns: int, sign: Literal[1, -1] = 1
     ) -> FloatArray:
         """Losses of candidates that all add (or drop) equally many columns, one chunk of them a task."""
-        landmarks = [self._landmarks(part.rows[: part.n_training], self.config.landmarks) for part in self.parts]
-        tasks = [
-            self._task(part.rows, part.segments, selected, n_columns, own, sign)
-            for part, own in zip(self.parts, landmarks, strict=True)
-        ]
-        step = _Step(tasks)
-        shared = self.problem, self, step
+        shared = self.problem, self, _Step(self._tasks(selected, n_columns, sign))
         length = self._chunk_length(*candidates.shape)
         starts = range(0, len(candidates), length)
         chunks = [candidates[start : start + length] for start in starts]
@@ -235,6 +235,14 @@ class KernelScorer(BoundScorer):
         """Number of candidates a task: no answer depends on it."""
         numbers = self.problem.n_samples * (n_new + 3 * self.problem.n_outputs)
         return chunk_length(n_candidates, self.n_jobs, self.algebra.chunk_numbers // numbers)
+
+    def _tasks(self, selected: IntArray, n_columns: int, sign: Literal[1, -1] = 1) -> list[KernelTask]:
+        """What all candidates of a step have in common, for each round."""
+        landmarks = [self._landmarks(part.rows[: part.n_training], self.config.landmarks) for part in self.parts]
+        return [
+            self._task(part.rows, part.segments, selected, n_columns, own, sign)
+            for part, own in zip(self.parts, landmarks, strict=True)
+        ]
 
     def _task(
         self,
@@ -307,17 +315,17 @@ class _Step:
 
 def _chunk_losses(problem: Problem, scorer: KernelScorer, step: _Step, candidates: IntArray) -> FloatArray:
     """Losses of a few candidates (n, m) in all parts of the validation."""
-    scorer = scorer.on(problem)
+    return problem.part_losses(_predictions(problem, scorer.on(problem), step, candidates))
+
+
+def _predictions(problem: Problem, scorer: KernelScorer, step: _Step, candidates: IntArray) -> Iterator[AnyArray]:
+    """Out-of-fold predictions with a few candidates (n, m) in each round."""
     mean, scale = problem.target_scales
-
-    def predictions() -> Iterator[AnyArray]:
-        for round_, part, task in zip(problem.rounds, scorer.parts, step.tasks, strict=True):
-            columns = scorer.inputs(candidates.ravel(), part.rows).reshape(*candidates.shape, len(part.rows))
-            outputs = np.zeros((len(candidates), len(round_.rows), problem.n_outputs))
-            outputs[:, part.places] = score_chunk(task, columns) * scale + mean
-            yield outputs
-
-    return problem.part_losses(predictions())
+    for round_, part, task in zip(problem.rounds, scorer.parts, step.tasks, strict=True):
+        columns = scorer.inputs(candidates.ravel(), part.rows).reshape(*candidates.shape, len(part.rows))
+        outputs = np.zeros((len(candidates), len(round_.rows), problem.n_outputs))
+        outputs[:, part.places] = score_chunk(task, columns) * scale + mean
+        yield outputs
 
 
 def _selection_loss(problem: Problem, scorer: KernelScorer, selected: IntArray) -> float:

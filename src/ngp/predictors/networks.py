@@ -319,6 +319,13 @@ class NetworkScorer(BoundScorer):
         parts[order] = np.concatenate(losses)
         return Losses(parts, self.problem.part_weights)
 
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray]:
+        """Predictions of the rows that a fold's training left out."""
+        selected, new = (np.asarray(columns, dtype=np.intp) for columns in (selected, new))
+        with one_torch_thread():
+            step = _Step.of(self, selected, self.config.epochs)
+            return [values[0] for values in _predictions(self.problem, self, step, [new])]
+
     def _chunk_length(self, n_candidates: int, n_columns: int) -> int:
         """Number of candidates that are trained together; it doesn't depend on the number of jobs."""
         import torch
@@ -446,8 +453,13 @@ class _Step:
 
 
 def _step_losses(problem: Problem, scorer: NetworkScorer, step: _Step, candidates: list[IntArray]) -> FloatArray:
-    """Losses of a few candidates in all parts of the validation; draws are averaged."""
-    scorer, rounds = scorer.on(problem), problem.rounds
+    """Losses of a few candidates in all parts of the validation."""
+    return problem.part_losses(iter(_predictions(problem, scorer.on(problem), step, candidates)))
+
+
+def _predictions(problem: Problem, scorer: NetworkScorer, step: _Step, candidates: list[IntArray]) -> list[FloatArray]:
+    """Out-of-fold predictions with a few candidates in each round; draws are averaged."""
+    rounds = problem.rounds
     predictions = [np.zeros((len(candidates), len(round_.rows), problem.n_outputs)) for round_ in rounds]
     mean, scale = scorer.target_scales
     with one_torch_thread():
@@ -460,7 +472,7 @@ def _step_losses(problem: Problem, scorer: NetworkScorer, step: _Step, candidate
             for i, (r, f) in enumerate(run.splits):
                 first, last = rounds[r].segments[f + 1 : f + 3]
                 predictions[r][:, first:last] += outputs[:, i, : last - first]
-    return problem.part_losses(iter([values + mean for values in predictions]))
+    return [values + mean for values in predictions]
 
 
 @contextmanager

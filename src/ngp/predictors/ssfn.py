@@ -459,6 +459,21 @@ class SSFNScorer(BoundScorer):
             parts.append(sums / np.where(weights > 0, weights, 1))
         return np.concatenate(parts, axis=1), remembered
 
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray]:
+        """Predictions of the rows that a fold's training left out."""
+        selected, new = (np.asarray(columns, dtype=np.intp) for columns in (selected, new))
+        (mean, scale), found = self.target_scales, []
+        memory = self._memory or _Memory()
+        if memory.n_layers == self.n_layers and (known := memory.of(new[None])):
+            return [values * scale + mean for values in known[0]]
+        fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
+        step = self._step(selected, len(new), fits, range(self.n_layers))
+        for number, blocks in enumerate(self._blocks):
+            found.append(np.empty((len(self.problem.rounds[number].rows), self.problem.n_outputs)))
+            for block, outputs in zip(blocks, self._predictions(step, number, new[None]), strict=True):
+                found[-1][block.places] = outputs[0] * scale + mean
+        return found
+
     def _predictions(self, step: _Step, number: int, candidates: IntArray) -> Iterator[AnyArray]:
         """Out-of-fold predictions of one block of a round after the other, of scaled targets."""
 
@@ -707,6 +722,17 @@ class SSFNGpuScorer(SSFNScorer):
             parts[members] = self._chunks(columns, stacks)
         return Losses(parts, self.problem.part_weights)
 
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray]:
+        """Predictions of the rows that a fold's training left out."""
+        selected, new = (np.asarray(columns, dtype=np.intp) for columns in (selected, new))
+        regressions = [self._regressions(number, selected) for number in range(len(self._rounds))]
+        layers = self._layers(len(selected), len(selected) + len(new))
+        stacks = self._stacks(regressions, *layers, len(new), alone=False)
+        return [
+            self._coded(number, stack.predictions(self._columns(new, number)[None]))[0]
+            for number, stack in enumerate(stacks)
+        ]
+
     def _side_by_side(
         self, scorers: Sequence[SSFNScorer], selected: IntArray, candidates: ColumnSets
     ) -> Sequence[Losses]:
@@ -784,14 +810,18 @@ class SSFNGpuScorer(SSFNScorer):
 
     def _part_losses(self, number: int, predictions: Tensor) -> FloatArray:
         """Losses in the parts of a round, from predictions (n, Q, J); for squared errors nothing else is fetched."""
-        mean, scale = self.target_scales
         if self.problem.loss != "squared_error":
-            round_, values = self.problem.rounds[number], predictions.mT.double().cpu().numpy() * scale + mean
-            values = np.pad(values, ((0, 0), (int(round_.segments[1]), 0), (0, 0)))
+            round_, values = self.problem.rounds[number], self._coded(number, predictions)
             return round_.part_losses(self.problem.row_losses(values, round_.rows), self.problem.weights)
         errors = predictions.double() - self._rounds[number].targets[:, -predictions.shape[2] :]
         means: FloatArray = (errors.square_().mean(dim=1) @ self._rounds[number].shares).cpu().numpy()
-        return means * scale**2
+        return means * self.target_scales[1] ** 2
+
+    def _coded(self, number: int, predictions: Tensor) -> FloatArray:
+        """Predictions (n, Q, J) of coded targets, in the order of a round: (n, rows, Q)."""
+        mean, scale = self.target_scales
+        values = predictions.mT.double().cpu().numpy() * scale + mean
+        return np.pad(values, ((0, 0), (int(self.problem.rounds[number].segments[1]), 0), (0, 0)))
 
     def _tensor(self, values: AnyArray) -> Tensor:
         import torch
@@ -884,6 +914,17 @@ class SSFNClusterScorer(SSFNGpuScorer):
         arguments = [(selected, candidates.part(start, start + length)) for start in starts]
         parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self))
         return Losses(np.concatenate(parts), self.problem.part_weights)
+
+    def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray]:
+        """Predictions of the rows that a fold's training left out, by one of the workers."""
+        return run_tasks(_worker_out_of_fold, [(selected, new)], self.n_jobs, shared=(self.problem, self))[0]
+
+
+def _worker_out_of_fold(
+    problem: Problem, scorer: SSFNGpuScorer, selected: IntArray, new: IntArray
+) -> Sequence[AnyArray]:
+    resolve_device(scorer.gpu, scorer.config.dtype)
+    return SSFNGpuScorer.out_of_fold(scorer.on(problem), selected, new)
 
 
 def _worker_losses(problem: Problem, scorer: SSFNGpuScorer, selected: IntArray, candidates: ColumnSets) -> FloatArray:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from math import isnan
+from math import isnan, nan
 from typing import Any, NamedTuple
 
 from ngp._formatting import (
     counted,
+    cuts_in_words,
     duration,
     left_behind,
     listed,
+    loss_change,
+    metric,
+    named_score,
     number,
     only_additions,
     outcomes,
     p_value,
+    score,
     step_in_words,
     taken_back,
     visible,
     with_error,
 )
-from ngp.greedy.path import Step, additions
+from ngp.greedy.path import Step, additions, suspect
 from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown, pixel_ranks
 from ngp.report.result import Fit, Result
 
@@ -29,6 +34,8 @@ __all__ = ["Table", "describe", "path_table", "seen"]
 
 MOST_ROWS = 200
 LOSSES = {"squared_error": "mean squared error", "cross_entropy": "cross-entropy", "hinge": "hinge loss"}
+# Predictions of classes are estimates of 0 and 1, a column for each class or, of two, a single one.
+BRIER = "Brier score, the mean squared error of each class's probability"
 
 
 class Table(NamedTuple):
@@ -47,20 +54,21 @@ def seen(name: str) -> str:
 def describe(result: Result) -> dict[str, Any]:
     """What the template shows beside the result itself and the figures."""
     noun, steps = _noun(result), result.path
-    first, last = steps[0].loss, result.answer.loss
     content: dict[str, Any] = {
         "result": result,
         "noun": noun,
         "counted": counted,
         "number": number,
-        "saved": f"{100 * (first - last) / first:.1f}%" if first and not isnan(first - last) else None,
-        "score": _score(result.fit),
+        "score": _headline(result),
+        "held_out": result.fit and _score(result.fit),
+        "caution": suspect(steps, result.asked.task),
+        "other_cut": cuts_in_words(result.answer.cuts, steps, result.asked.task, result.answer.all_columns_score, noun),
         "tested": any(step.p_value >= 0 for step in steps),
         "only_additions": only_additions(steps),
         "dropped": left_behind(steps, seen)[0],
         "tiles": _tiles(result, noun),
         "asked": _asked(result, noun),
-        "path": path_table(steps),
+        "path": path_table(steps, result.asked.task),
         "ranking": _ranking_table(steps),
         "most_bars": MOST_BARS,
         "most_pairs": MOST_PAIRS,
@@ -72,7 +80,8 @@ def describe(result: Result) -> dict[str, Any]:
         "pixels": _pixels_table(result),
         "correlations": _correlations(result),
         "halves": _halves(result),
-        "fit": _fit_table(result.fit),
+        "scores": _scores_table(result),
+        "fit": result.fit and _fit_table(result.fit),
         "code": _code(result),
         "settings": _settings_table(result),
         "versions": Table("Versions", ["Package", "Version"], list(result.versions.items())),
@@ -109,16 +118,23 @@ def _score(fit: Fit) -> str:
     return f"RMSE {number(fit.rmse)}" if isnan(fit.r2) else f"R² {fit.r2:.3f}"
 
 
+def _headline(result: Result) -> str:
+    """Accuracy or R² of rows that were held out or, without such, from cross-validation; an empty text if unknown."""
+    if result.fit is not None:
+        return _score(result.fit)
+    return named_score(result.answer.score, result.answer.score_error, result.asked.task)
+
+
 def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
     """The main numbers: what, how much, and a comment."""
-    answer, fit = result.answer, result.fit
-    what, value = _score(fit).split(" ", 1)
-    rows = "held-out" if fit.rows == "held out" else "training"
+    answer, headline = result.answer, _headline(result)
+    rows = "cross-validated" if result.fit is None else f"on {result.fit.n_rows:,} held-out rows"
     constant = "" if isnan(answer.constant_loss) else f"constant prediction {number(answer.constant_loss)}"
+    what, _, value = headline.partition(" ")
     return [
         ("selected", f"{len(result.order)}", f"of {counted(len(result.groups.names), noun)}"),
-        ("validation loss", with_error(answer.loss, answer.standard_error), constant),
-        (what, value, f"on {fit.n_rows:,} {rows} rows"),
+        *([(what, value, rows)] if headline else []),
+        (_loss_name(result).partition(",")[0], with_error(answer.loss, answer.standard_error), constant),
         ("search", duration(answer.seconds), f"{counted(answer.n_fits, 'candidate')} scored"),
     ]
 
@@ -132,12 +148,19 @@ def _asked(result: Result, noun: str) -> list[tuple[str, str]]:
         ("Candidates", counted(len(result.groups.names), noun) + (" of columns" if noun == "group" else "")),
         ("Fixed columns", ", ".join(seen(names[column]) for column in result.features.fixed)),
         ("Predictor", asked.predictor),
-        ("Judged by", LOSSES.get(asked.loss, asked.loss)),
+        ("Judged by", _loss_name(result)),
         ("Validation", asked.cv),
         ("When to stop", _stop_in_words(asked.parameters)),
         ("Wrong picks", "dropped or exchanged" if asked.parameters.get("floating") else ""),
     ]
     return [(term, text) for term, text in facts if text]
+
+
+def _loss_name(result: Result) -> str:
+    loss = result.asked.loss
+    if loss == "squared_error" and result.asked.task == "classification":
+        return BRIER
+    return LOSSES.get(loss, loss)
 
 
 def _stop_in_words(parameters: dict[str, Any]) -> str:
@@ -146,7 +169,7 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     if count is not None:
         parts.append(f"at {count} features" if isinstance(count, int) else f"at {100 * count:g}% of the columns")
     if tol is not None:
-        parts.append(f"when a step gains less than {100 * tol:g}%")
+        parts.append(f"when a step lowers the loss by less than {100 * tol:g}% of the new loss")
     if stop is not None:
         named = {"plateau": "on a plateau of the loss", "auto": "when gains are no longer significant"}
         parts.append(named.get(stop, str(stop)))
@@ -157,7 +180,7 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     return ", or ".join(parts)
 
 
-def path_table(steps: Sequence[Step]) -> Table:
+def path_table(steps: Sequence[Step], task: str) -> Table:
     """The path, step by step."""
     is_plain = only_additions(steps)
     actions = [
@@ -167,8 +190,9 @@ def path_table(steps: Sequence[Step]) -> Table:
         "Step": [str(place) for place in range(len(steps))],
         "Added" if is_plain else "Added or dropped": actions,
         "Selected": [str(step.n_selected) for step in steps],
+        f"{metric(task).capitalize()} ± standard error": [score(step.score, step.score_error, task) for step in steps],
         "Loss ± standard error": [with_error(step.loss, step.standard_error) for step in steps],
-        "Gain": [_percent(step.gain) for step in steps],
+        "Change of the loss": [loss_change(step.gain) for step in steps],
         "p-value": [p_value(step.p_value) for step in steps],
         "Candidates": [f"{step.n_fits:,}" for step in steps],
         "Time": [duration(step.seconds) for step in steps],
@@ -176,20 +200,22 @@ def path_table(steps: Sequence[Step]) -> Table:
     }
     if is_plain:
         del columns["Selected"]
-    if not any(columns["p-value"]):
-        del columns["p-value"]
-    note = "" if is_plain else " (the gain of an exchange is that of the addition)"
-    return Table(f"The path, step by step{note}", list(columns), list(zip(*columns.values(), strict=True)))
+    known = {name: texts for name, texts in columns.items() if any(texts)}  # p-values and scores may be unknown
+    return Table("The path, step by step", list(known), list(zip(*known.values(), strict=True)))
 
 
 def _ranking_table(steps: Sequence[Step]) -> Table:
     start = steps[0].loss if steps[0].loss > 0 else 1.0
     rows = [
-        [str(rank), seen(step.name), _percent((step.before - step.loss) / start), _percent(step.gain),
+        [str(rank), seen(step.name), _percent(step.drop / start), loss_change(step.gain),
          number(step.loss), step.predictor]
         for rank, step in enumerate(additions(steps), 1)
     ]  # fmt: skip
-    return Table("The ranking", ["Rank", "Feature", "Share of the first loss", "Gain", "Loss after", "Predictor"], rows)
+    return Table(
+        "The ranking",
+        ["Rank", "Feature", "Share of the first loss", "Change of the loss", "Loss after", "Predictor"],
+        rows,
+    )
 
 
 def _close_calls(result: Result) -> dict[str, Any]:
@@ -197,7 +223,7 @@ def _close_calls(result: Result) -> dict[str, Any]:
     names, rows, calls = result.groups.names, [], []
     back = taken_back(result.path)
     for place, step in enumerate(result.path):
-        gap, error, drop = step.runner_up_loss - step.loss, step.standard_error, step.before - step.loss
+        gap, error, drop = step.runner_up_loss - step.loss, step.standard_error, step.paired - step.loss
         if step.runner_up is None or isnan(gap):
             continue
         calls.append(("close" if gap < error else "clear") if error > 0 else "–")
@@ -287,6 +313,18 @@ def _correlations(result: Result) -> list[tuple[str, list[tuple[str, float]]]]:
         (names[group], [(names[pair.groups[1]], pair.correlation) for pair in pairs][:3])
         for group, pairs in groupby(result.correlations, key=lambda pair: pair.groups[0])
     ]
+
+
+def _scores_table(result: Result) -> Table:
+    """What the selection predicts in cross-validation, beside nothing and everything."""
+    answer, task, start = result.answer, result.asked.task, result.path[0]
+    scores = {
+        "The selection": score(answer.score, answer.score_error, task),
+        "All columns": score(answer.all_columns_score, nan, task),
+        "The fixed columns alone" if len(start.columns) else "A constant": score(start.score, start.score_error, task),
+    }
+    rows = [[name, text] for name, text in scores.items() if text]
+    return Table("Cross-validated", ["Columns", metric(task)], rows)
 
 
 def _fit_table(fit: Fit) -> Table:

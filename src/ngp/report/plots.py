@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ngp._formatting import counted, group_names, only_additions, taken_back, undone
+from ngp._formatting import counted, group_names, metric, only_additions, taken_back, undone
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.greedy.path import Step, additions
 from ngp.report.result import Result
@@ -51,7 +51,8 @@ def steps_of(source: Any) -> Sequence[Step]:
 def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     """Plot the validation loss against the number of selected features.
 
-    Error bars are one standard error. Filled circles are the steps that make up the selection, hollow grey ones were
+    Error bars are one standard error. Above are the numbers of features and, of a selector or a result, the
+    cross-validated accuracy or R². Filled circles are the steps that make up the selection, hollow grey ones were
     taken back. A grey dash beside a step is the loss that the runner-up would have led to. The axis of the losses is
     logarithmic if they differ by more than a factor of 10.
 
@@ -84,7 +85,7 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     _draw_losses(ax, steps)
     _mark_end(ax, steps)
     _draw_runners_up(ax, steps)
-    _label_steps(ax, steps)
+    _label_steps(ax, steps, path.asked.task if isinstance(path, Result) else getattr(path, "task_", ""))
     _label_losses(ax, steps)
     n_fixed = steps[0].n_selected
     title = f"{len(additions(steps))} of {len(steps[0].losses)} candidates selected"
@@ -172,8 +173,8 @@ def _add_legend(ax: Axes) -> None:
         ax.legend(handles, labels, edgecolor="none", framealpha=0.9)
 
 
-def _label_steps(ax: Axes, steps: Sequence[Step]) -> None:
-    """Write what was added or dropped below the axis (of a long path only some steps), and the numbers above."""
+def _label_steps(ax: Axes, steps: Sequence[Step], task: str) -> None:
+    """Write what was added or dropped below the axis (of a long path only some steps), numbers and scores above."""
     room, simple = min(1.0, figure_width(ax) / 6.4), only_additions(steps)
     every = -(-len(steps) // int(MOST_LABELS * room))
     shown, places = steps[::every], _places(steps)
@@ -192,10 +193,13 @@ def _label_steps(ax: Axes, steps: Sequence[Step]) -> None:
     ending = {2: "nd", 3: "rd"}.get(every, "th")
     ax.set_xlabel(what if every == 1 else f"{what} (every {every}{ending} is named)")
     above, every = ax.secondary_xaxis("top"), -(-len(steps) // int(20 * room))
-    above.set_xticks(places[::every], [str(step.n_selected) for step in steps[::every]])
+    scored = task and any(step.score == step.score for step in steps)
+    form = "{}" if not scored else "{}\n{:.0%}" if task == "classification" else "{}\n{:.2f}"
+    above.set_xticks(places[::every], [form.format(step.n_selected, step.score) for step in steps[::every]])
     above.tick_params(length=0, labelsize="small", labelcolor=GREY)
     above.spines["top"].set_visible(False)
-    above.set_xlabel("number of features", fontsize="small", color=GREY)
+    unit = f", and {'' if room < 1 else 'cross-validated '}{metric(task)}" if scored else ""
+    above.set_xlabel(f"number of features{unit}", fontsize="small", color=GREY)
 
 
 def _tick_names(steps: Sequence[Step], shown: Sequence[Step], longest: int) -> list[str]:
@@ -216,7 +220,7 @@ def draw_ranking(result: Result, ax: Axes) -> None:
     steps = result.path
     first = additions(steps)[:MOST_BARS]
     start = steps[0].loss if steps[0].loss > 0 else 1.0
-    shares = [100 * (step.before - step.loss) / start for step in first]
+    shares = [100 * step.drop / start for step in first]
     names = [f"{rank}. {shown_name(step.name, _longest(ax))}" for rank, step in enumerate(first, 1)]
     _draw_bars(ax, names, shares, [f"{share:.1f}%" for share in shares], [BLUE] * len(names))
     what = "loss with the fixed columns" if len(steps[0].columns) else "constant prediction's loss"
@@ -332,7 +336,7 @@ def _improvement_shares(steps: Sequence[Step]) -> FloatArray:
             rows.append(np.full(len(step.losses), np.nan))
             continue
         losses = np.where(np.isfinite(step.losses), step.losses, np.nan)
-        reference = step.before if step.before > step.loss else np.nanmax(losses)
+        reference = step.paired if step.paired > step.loss else np.nanmax(losses)
         span = reference - step.loss if np.isfinite(reference) and reference > step.loss else 1.0
         rows.append(np.clip((step.loss + span - losses) / span, 0, 1))
     return np.array(rows).reshape(len(steps), -1)
@@ -372,6 +376,7 @@ def _mark_winners(ax: Axes, steps: Sequence[Step], rows: IntArray) -> None:
 def draw_fit(result: Result, ax: Axes) -> None:
     """Predictions against the truth, or the confusion matrix of classes."""
     fit, target = result.fit, shown_name(result.asked.target)
+    assert fit is not None
     if fit.classes is not None:
         _draw_confusion(ax, fit.classes, np.array(fit.confusion))
         ax.set(xlabel=f"predicted {target}", ylabel=f"true {target}")

@@ -34,7 +34,7 @@ from ngp.predictors.committee import Committee, Schedule, settled
 
 __all__ = ["Result"]
 
-SCHEMA = "ngp-result/2"
+SCHEMA = "ngp-result/3"
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,10 @@ class Answer:
     loss: float
     standard_error: float
     constant_loss: float
+    score: float  # cross-validated accuracy or R², like the next two
+    score_error: float
+    all_columns_score: float
+    cuts: dict[str, int]  # where else the path may be cut: "significant" or "best" -> number of features
     stop_reason: str
     partial: bool
     seconds: float
@@ -109,9 +113,8 @@ class Halves:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well the final predictor does."""
+    """How well the final predictor does on rows that were held out."""
 
-    rows: str  # "held out" or "training"
     n_rows: int
     r2: float = nan
     rmse: float = nan
@@ -158,8 +161,8 @@ class Result:
         For each selected group, the five unselected ones that are most correlated with it.
     stability : Halves or None
         How often each group was selected on halves of the rows, if that was measured.
-    fit : Fit
-        How well the final predictor does.
+    fit : Fit or None
+        How well the final predictor does on rows that were held out, if there are such.
     image : Image or None
         Shape and mean image, if the columns are the pixels of an image.
 
@@ -185,7 +188,7 @@ class Result:
     path: list[Step]
     correlations: list[Pair]
     stability: Halves | None
-    fit: Fit
+    fit: Fit | None
     image: Image | None
 
     @classmethod
@@ -210,8 +213,8 @@ class Result:
         target : str
             Name of y.
         held_out : (X, y), optional
-            Rows that `fit` has not seen, to judge the final predictor. Without them it is judged on its training rows,
-            which is too optimistic, and the result says so.
+            Rows that `fit` has not seen, to judge the final predictor. Without them, its cross-validated score is all
+            that is known.
         image_shape : (rows, cols) or (rows, cols, channels), optional
             If the columns are the pixels of an image, in C order.
 
@@ -222,7 +225,6 @@ class Result:
         """
         check_is_fitted(selector, "path_")
         groups = selector.groups_
-        rows, seen = ("training", (X, y)) if held_out is None else ("held out", held_out)
         return cls(
             schema=SCHEMA,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -237,7 +239,7 @@ class Result:
             path=[replace(step, columns=np.unique(_origin(selector)[step.columns])) for step in selector.path_],
             correlations=_correlations(selector, X),
             stability=_stability(selector),
-            fit=_fit(selector, *seen, rows=rows),
+            fit=None if held_out is None else _fit(selector, *held_out),
             image=None if image_shape is None else _image(selector, X, image_shape),
         )
 
@@ -412,6 +414,10 @@ def _answer(selector: Any) -> Answer:
         loss=last.loss,
         standard_error=last.standard_error,
         constant_loss=selector.constant_loss_,
+        score=last.score,
+        score_error=last.score_error,
+        all_columns_score=selector.all_columns_score_,
+        cuts=selector.cuts_,
         stop_reason=selector.stop_reason_,
         partial=bool(selector.partial_),
         seconds=float(sum(step.seconds for step in steps)),
@@ -482,16 +488,15 @@ def _stability(selector: Any) -> Halves | None:
     )
 
 
-def _fit(selector: Any, X: Any, y: Any, rows: str) -> Fit:
+def _fit(selector: Any, X: Any, y: Any) -> Fit:
     truth, predicted = np.asarray(y), selector.predict(X)
     if selector.task_ == "classification":
         names, counts = _confusion(truth.ravel(), predicted, selector.classes_)
         accuracy = float(np.mean(truth.ravel() == predicted))
-        return Fit(rows, len(truth), accuracy=accuracy, classes=names, confusion=counts.tolist())
+        return Fit(len(truth), accuracy=accuracy, classes=names, confusion=counts.tolist())
     truth, predicted = (np.asarray(values, dtype=np.float64).reshape(len(truth), -1) for values in (truth, predicted))
     shown = np.linspace(0, len(truth) - 1, min(1000, len(truth)), dtype=np.intp)
     return Fit(
-        rows,
         len(truth),
         r2=float(r2_score(truth, predicted)) if len(truth) > 1 else nan,
         rmse=float(np.sqrt(np.mean((truth - predicted) ** 2))),
