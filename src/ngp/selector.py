@@ -6,6 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, check_array, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -118,7 +120,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
     max_time : float or None, default=None
-        Seconds after which no further step begins.
+        Seconds after which no further step begins; each run that goes on with a checkpoint has as many of its own.
     n_jobs : int or None, default=None
         Parallel tasks, as everywhere in scikit-learn. The result doesn't depend on it.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -292,7 +294,10 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             save = (lambda steps: Checkpoint(identity, task.seed, steps).write(file)) if file else None
             monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save)
             path = task.pursue(search, saved.steps if saved else (), monitor)
-            self._finish(task.problem, search.scorer, path)
+            try:
+                self._finish(task.problem, search.scorer, path)
+            except KeyboardInterrupt:
+                self._keep_selection(task.problem, search.scorer, path)
             self._warn_of_fewer(path)
             context.call_on_fit_task_end(estimator=self)
         return self
@@ -388,6 +393,17 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=5)
             self.predictor_ = Constant.of(problem)
 
+    def _keep_selection(self, problem: Problem, scorer: Scorer, path: Path) -> None:
+        """Set the fitted attributes after an interruption of `_finish`, without a predictor."""
+        self.__dict__.pop("predictor_", None)  # of an earlier fit
+        reason = f"{path.reason}; interrupted while the final predictor was trained"
+        self._store(problem, scorer, replace(path, reason=reason, partial=True))
+        warnings.warn(
+            "Interrupted while the final predictor was trained: the selection is kept, but it can't predict; fit again "
+            "for that (with a checkpoint, nothing else is repeated).",
+            stacklevel=4,
+        )
+
     def _store(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set what a path says about the columns."""
         self.path_, self.stop_reason_, self.partial_ = path.steps, path.reason, path.partial
@@ -426,6 +442,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)
+        if not hasattr(self, "predictor_"):
+            raise NotFittedError("The training of the final predictor was interrupted: call fit again to predict.")
         data: Any
         with briefly_refused_gaps():
             if self.encoder_.feature_groups_ is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -128,11 +129,11 @@ def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **set
             if as_json or not quiet:
                 click.echo(json.dumps(asdict(estimate), indent=1) if as_json else str(estimate))
             return
-        _fit(selector, samples, quiet, settings)
+        interrupted = _fit(selector, samples, quiet, settings)
     written = _write(selector, table, samples, as_json, settings)
     if not as_json and not quiet:
         click.echo("\n".join([_answer(selector, samples), *(f"  {path}" for path in written)]))
-    if selector.stop_reason_.startswith("interrupted"):
+    if interrupted:
         click.get_current_context().exit(130)
 
 
@@ -163,8 +164,8 @@ def _selector(task: str, settings: dict[str, Any]) -> NeuralGreedyPursuit:
     )
 
 
-def _fit(selector: NeuralGreedyPursuit, samples: Samples, quiet: bool, settings: dict[str, Any]) -> None:
-    """Run the selector with progress output."""
+def _fit(selector: NeuralGreedyPursuit, samples: Samples, quiet: bool, settings: dict[str, Any]) -> bool:
+    """Run the selector with progress output, and return whether Ctrl-C ended it."""
     from ngp.greedy.checkpoint import Checkpoint
 
     saved = Checkpoint.read(settings["checkpoint"]) if settings["checkpoint"] else None
@@ -173,8 +174,16 @@ def _fit(selector: NeuralGreedyPursuit, samples: Samples, quiet: bool, settings:
     with warnings_as_notes(quiet):
         with progress.shown():
             selector.fit(samples.X, samples.y)
-        if settings["resamples"] and not selector.stop_reason_.startswith("interrupted"):
-            selector.measure_stability(samples.X, samples.y, n_halves=settings["resamples"])
+        if "interrupted" in selector.stop_reason_:
+            return True
+        try:
+            if settings["resamples"]:
+                selector.measure_stability(samples.X, samples.y, n_halves=settings["resamples"])
+        except (KeyboardInterrupt, ValueError) as error:  # the selection itself is finished
+            said = str(error) or "Stability was not measured: interrupted."
+            warnings.warn(said, stacklevel=2)
+            return "interrupted" in said
+    return False
 
 
 @contextmanager
@@ -225,7 +234,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
     lines = [
         f"Selected {len(names)} of {total}{beside}, most important first: {listed(names, most=50)}."
         if names
-        else f"Selected none of {total}{beside}: no column pays."
+        else f"Selected none of {total}{beside}{'' if selector.partial_ else ': no column pays'}."
     ]
     lines.append(f"Why it stopped: {selector.stop_reason_}.")
     dropped, tried = left_behind(selector.path_, visible)
@@ -239,7 +248,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
         stable = [visible(selector.groups_.names[int(group)]) for group in stability.stable()]
         found = listed(stable, most=20) if stable else "none"
         lines.append(f"Selected on three quarters of the {stability.n_halves} halves of the rows: {found}.")
-    if samples.held_out is not None:
+    if samples.held_out is not None and hasattr(selector, "predictor_"):
         score = selector.score(*samples.held_out)
         text = f"{score:.1%} of them right" if samples.task == "classification" else f"R² {score:.3f}"
         lines.append(f"On the {counted(len(samples.held_out[0]), 'row')} held out: {text}.")

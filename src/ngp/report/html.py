@@ -96,6 +96,7 @@ def _size(name: str, result: Result) -> tuple[float, float, float]:
     if name == "path":
         return WIDE, 4.4, 4.6
     if name == "fit":
+        assert result.fit is not None
         size = SQUARE if result.fit.classes is None else min(WIDE, max(SQUARE, 1.6 + 0.3 * len(result.fit.classes)))
         return size, size, NARROW
     if name == "pixels":

@@ -54,7 +54,7 @@ def describe(result: Result) -> dict[str, Any]:
         "counted": counted,
         "number": number,
         "saved": f"{100 * (first - last) / first:.1f}%" if first and not isnan(first - last) else None,
-        "score": _score(result.fit),
+        "score": result.fit and _score(result.fit),
         "tested": any(step.p_value >= 0 for step in steps),
         "only_additions": only_additions(steps),
         "dropped": left_behind(steps, seen)[0],
@@ -72,7 +72,7 @@ def describe(result: Result) -> dict[str, Any]:
         "pixels": _pixels_table(result),
         "correlations": _correlations(result),
         "halves": _halves(result),
-        "fit": _fit_table(result.fit),
+        "fit": result.fit and _fit_table(result.fit),
         "code": _code(result),
         "settings": _settings_table(result),
         "versions": Table("Versions", ["Package", "Version"], list(result.versions.items())),
@@ -93,7 +93,7 @@ def _sections(content: dict[str, Any]) -> dict[str, str]:
         ("pixels", "The image", content["pixels"]),
         ("groups", "The groups", content["groups"] or content["categories"]),
         ("correlations", "What was passed over", content["correlations"]),
-        ("fit", "How well it predicts", True),
+        ("fit", "How well it predicts", content["fit"]),
         ("again", "To do it again", True),
     ]
     return {name: heading for name, heading, exists in headings if exists}
@@ -112,15 +112,17 @@ def _score(fit: Fit) -> str:
 def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
     """The main numbers: what, how much, and a comment."""
     answer, fit = result.answer, result.fit
-    what, value = _score(fit).split(" ", 1)
-    rows = "held-out" if fit.rows == "held out" else "training"
     constant = "" if isnan(answer.constant_loss) else f"constant prediction {number(answer.constant_loss)}"
-    return [
+    tiles = [
         ("selected", f"{len(result.order)}", f"of {counted(len(result.groups.names), noun)}"),
         ("validation loss", with_error(answer.loss, answer.standard_error), constant),
-        (what, value, f"on {fit.n_rows:,} {rows} rows"),
         ("search", duration(answer.seconds), f"{counted(answer.n_fits, 'candidate')} scored"),
     ]
+    if fit:
+        what, value = _score(fit).split(" ", 1)
+        rows = "held-out" if fit.rows == "held out" else "training"
+        tiles.insert(2, (what, value, f"on {fit.n_rows:,} {rows} rows"))
+    return tiles
 
 
 def _asked(result: Result, noun: str) -> list[tuple[str, str]]:

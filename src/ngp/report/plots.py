@@ -372,6 +372,7 @@ def _mark_winners(ax: Axes, steps: Sequence[Step], rows: IntArray) -> None:
 def draw_fit(result: Result, ax: Axes) -> None:
     """Predictions against the truth, or the confusion matrix of classes."""
     fit, target = result.fit, shown_name(result.asked.target)
+    assert fit is not None
     if fit.classes is not None:
         _draw_confusion(ax, fit.classes, np.array(fit.confusion))
         ax.set(xlabel=f"predicted {target}", ylabel=f"true {target}")

@@ -158,8 +158,8 @@ class Result:
         For each selected group, the five unselected ones that are most correlated with it.
     stability : Halves or None
         How often each group was selected on halves of the rows, if that was measured.
-    fit : Fit
-        How well the final predictor does.
+    fit : Fit or None
+        How well the final predictor does; None if its training was interrupted.
     image : Image or None
         Shape and mean image, if the columns are the pixels of an image.
 
@@ -185,7 +185,7 @@ class Result:
     path: list[Step]
     correlations: list[Pair]
     stability: Halves | None
-    fit: Fit
+    fit: Fit | None
     image: Image | None
 
     @classmethod
@@ -237,7 +237,7 @@ class Result:
             path=[replace(step, columns=np.unique(_origin(selector)[step.columns])) for step in selector.path_],
             correlations=_correlations(selector, X),
             stability=_stability(selector),
-            fit=_fit(selector, *seen, rows=rows),
+            fit=_fit(selector, *seen, rows=rows) if hasattr(selector, "predictor_") else None,
             image=None if image_shape is None else _image(selector, X, image_shape),
         )
 
