@@ -27,6 +27,7 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight,
 from threadpoolctl import threadpool_limits
 
 from ngp._formatting import step_line
+from ngp._progress import StatusLine, phase
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.encoding import TableSelector, briefly_refused_gaps, check_training_data, checked_cv
 from ngp.data.groups import column_numbers, make_groups
@@ -130,7 +131,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         A file that is kept up to date after every step. A fit that was killed goes on with it, to the same result;
         a checkpoint of other data, parameters or another version is refused.
     verbose : int, default=0
-        Whether to print a line for each step. Python's logger ``ngp`` gets the same lines at the level INFO.
+        Whether to print a line for each step and, in a terminal or a notebook, how far the step is. Python's logger
+        ``ngp`` gets a line for each step, too, at the level INFO.
     random_state : int, RandomState or None, default=None
         Seed of folds and random layers. With a kernel and leave-one-out, nothing depends on it.
 
@@ -282,7 +284,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         warn_of_constant_features(task.problem, task.fixed)
         self.__dict__.pop("stability_", None)  # of an earlier fit
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
-        with threadpool_limits(1, user_api="blas"), keep_workers():
+        line = StatusLine(bool(self.verbose))
+        with threadpool_limits(1, user_api="blas"), keep_workers(), line.shown():
             search, identity = task.search(), {}
             if file:
                 defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
@@ -292,7 +295,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
                 logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
             context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
             save = (lambda steps: Checkpoint(identity, task.seed, steps).write(file)) if file else None
-            monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save)
+            monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save, line)
             path = task.pursue(search, saved.steps if saved else (), monitor)
             try:
                 self._finish(task.problem, search.scorer, path)
@@ -388,7 +391,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """Set the fitted attributes, the predictor among them."""
         self._store(problem, scorer, path)
         if len(path.columns):
-            self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
+            with phase("training the final predictor"):
+                self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
         else:
             warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=5)
             self.predictor_ = Constant.of(problem)
@@ -665,9 +669,11 @@ class _Monitor:
         context: Any,
         attributes: Callable[[Sequence[Step]], dict[str, Any]],
         save: Callable[[Sequence[Step]], None] | None,
+        lines: StatusLine,
     ) -> None:
         self._selector, self._context, self._attributes, self._save = selector, context, attributes, save
         self._task: Any = None
+        self._lines = lines
 
     def begin(self) -> None:
         """Tell scikit-learn's callbacks that a step begins."""
@@ -681,8 +687,7 @@ class _Monitor:
         for step in steps[-n_new:]:
             line = step_line(step, steps)
             logger.info(line)
-            if self._selector.verbose:
-                print(f"[ngp] {line}")
+            self._lines.end(f"[ngp] {line}")
         if self._task is None:  # the start is no task of its own
             return False
         task, self._task = self._task, None

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ngp._formatting import duration, p_value, step_in_words, visible, with_error
+from ngp._progress import Phase, watched
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.table import Table
 
     from ngp.greedy.path import Step
@@ -31,6 +33,7 @@ class Progress:
         self._steps: list[Step] = []
         self._begin = perf_counter()
         self._live: Any = None
+        self._phase: Phase | None = None
         self._finished = False
 
     @contextmanager
@@ -46,10 +49,21 @@ class Progress:
         console = Console(stderr=True)
         # The newest steps, where the terminal is too low for all of them.
         most = max(3, console.height - 4)
-        with Live(console=console, get_renderable=lambda: self._table(most), refresh_per_second=4) as self._live:
+        live = Live(console=console, get_renderable=lambda: self._shown(most), refresh_per_second=4)
+        with live as self._live, watched(self._watch):
             yield
             most = len(self._steps)
             self._finished = True
+
+    def _watch(self, phase: Phase) -> None:
+        """Remember what is done now: the live table is drawn several times a second anyway."""
+        self._phase = phase
+
+    def _shown(self, most: int) -> Group:
+        """The table, and below it what is done now."""
+        from rich.console import Group
+
+        return Group(self._table(most), *[str(self._phase)] * (self._phase is not None and not self._finished))
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Nothing is needed before the fit."""

@@ -34,6 +34,7 @@ import numpy as np
 from scipy.special import chdtrc, log_ndtr, ndtri
 from scipy.stats import rankdata
 
+from ngp._progress import phase
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.unexplained import CLIP, Unexplained, rows_read, unit_layer
@@ -150,6 +151,7 @@ class SignificanceTest:
         """Largest p-value of a pair that is significant."""
         return PAIR_SHARE * self.level
 
+    @phase("testing")
     def p_values(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
         """Probability of each candidate that the best of all looks as good by chance.
 
@@ -205,6 +207,7 @@ class SignificanceTest:
                 break
         return np.minimum(1, 2 * found)
 
+    @phase("testing pairs")
     def pair(self, selected: IntArray, candidates: ColumnSets) -> Pair:
         """The pairs of candidates that look best together, and the p-value of the best one.
 
