@@ -315,7 +315,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     ) -> Estimate:
         """Predict how long `fit` would take, and how much memory; nothing is fitted.
 
-        A few candidates are scored, which takes about a second, or as long as five candidates if that is more.
+        A few candidates are scored, which takes a small part of the time of the fit. If the data decide how many steps
+        there are, as many as usual are assumed, and the range is wide.
 
         Parameters
         ----------
@@ -332,7 +333,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         warn_of_constant_features(task.problem, task.fixed)
         with threadpool_limits(1, user_api="blas"), keep_workers():
             return estimate_pursuit(
-                task.search(), task.rule, task.fixed, task.n_fixed, self.floating, perf_counter() - begin
+                task.search(), task.rule, task.fixed, task.n_fixed, self.floating, perf_counter() - begin, self.max_time
             )
 
     def measure_stability(

@@ -134,6 +134,8 @@ class SignificanceTest:
     level: float  # largest p-value that is significant: what is clear is found out quickly
     seed: int = 0  # the same in all fits: only the data decide
     n_jobs: int | None = None
+    looks: tuple[int, ...] = LOOKS
+    tried_looks: tuple[int, ...] = TRIED_LOOKS
 
     @cached_property
     def _rows(self) -> IntArray:
@@ -176,7 +178,7 @@ class SignificanceTest:
             drawn = drawn.and_then(found)
             return found.logs[:, 0]
 
-        p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), LOOKS))
+        p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), self.looks))
         hopeless = not len(selected) or len(signals.left.rows) > MOST_TRIED_ROWS
         if hopeless or p_values.min() <= CLEAR_SHARE * self.level:
             return p_values
@@ -195,7 +197,7 @@ class SignificanceTest:
         leading = np.sort(np.argsort(logs, kind="stable")[:N_TRIED])
         own, null = trial.losses([(trial.candidates.take(leading), None)])[0], np.zeros(0)
         found = p_values.copy()
-        for number in TRIED_LOOKS:
+        for number in self.tried_looks:
             some, drawn = slice(len(null), number), first(number)
             redrawn = [
                 (trial.owners_of(each), order)
