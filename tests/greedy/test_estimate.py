@@ -203,7 +203,7 @@ def test_the_usual_steps_are_assumed_if_the_data_decide() -> None:
         found = make_selector(n_features_to_select=None, **settings).estimate(X[:, :4], y)
         assert (found.n_steps, found.n_fits[1]) == ((min(4, fewest), 4), 10)
     found = make_selector(n_features_to_select=8, stop="auto").estimate(X, y)  # eight at most
-    assert found.n_steps == (5, 8)
+    assert found.n_steps == (least, 8)
 
 
 def test_classes_frames_weights_and_sources() -> None:

@@ -30,13 +30,13 @@ __all__ = ["Estimate", "estimate_pursuit"]
 
 # Steps of fits whose data decide how many there are, in eight of ten cases (`python -m benchmarks.estimates`); without
 # p-values, at least.
-USUAL_STEPS, LEAST_STEPS = (5, 30), 2
+USUAL_STEPS, LEAST_STEPS = (6, 30), 2
 # Tests of candidates that are in doubt take up to five times as long as the shortest, which is timed, and of a usual
 # path all together as long as so many of the shortest; those of clear ones take a fifth.
 LONGEST_TEST, USUAL_TESTS, CLEAR_TEST = 5.0, (2.0, 15.0), 0.2
 # Candidates that are timed, of all candidates of all steps, at least, and seconds after which there are no more.
 SAMPLE_SHARE, LEAST_SAMPLE, SAMPLE_SECONDS = 0.02, 8, 0.2
-TESTED, PAIRED = 64, 256  # of more candidates, some are tested and paired
+TESTED, PAIRED = 128, 512  # of more candidates, some are tested and paired
 # Steps' worth of candidates that floating scores for each feature, measured on ten fits: 2 to 6.
 MOST_EXCHANGES = 6
 # How much longer or shorter than its sample work may take: machines are noisy, and caches fill.
@@ -126,7 +126,7 @@ def estimate_pursuit(
     if rule.level is not None and many:
         test, pair = moment.test_seconds(rule.level)
         low += (USUAL_TESTS[0] * test + pair / 2) * (few < many)
-        high += (min(USUAL_TESTS[1], LONGEST_TEST * many) + CLEAR_TEST * many) * test + 2 * pair
+        high += (min(USUAL_TESTS[1], LONGEST_TEST * many) + CLEAR_TEST * many) * test + pair
     if floating:  # at the end each feature is exchanged for all others, and left out, with others in its place
         high += MOST_EXCHANGES * many * float((steps + leaders[:, 1]).max(initial=0))
     if max_time is not None:  # no step begins after it, and the last one is finished
