@@ -258,7 +258,7 @@ class _Moment:
         if tracemalloc.is_tracing():  # somebody else is: leave it alone
             return found
         scorer, (_, each) = self._scorer.stages[-1], self.candidate_seconds  # the last stage takes most memory
-        number = 1 if each > SLOW_SECONDS else max(1, self.n_sampled // (4 * scorer.n_layers))
+        number = 1 if each > SAMPLE_SECONDS / 4 else max(1, self.n_sampled // (4 * scorer.n_layers))
         tracemalloc.start()
         try:
             scorer.add_losses(self.selected, self._sample(number))
