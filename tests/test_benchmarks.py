@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
+from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -187,12 +188,13 @@ def test_very_many_columns() -> None:
 
 
 def test_estimates_are_compared_with_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimates, "FITS", {"tiny": (40, 6, {"n_features_to_select": 2})})
+    load = partial(estimates.wide, 40, 6)
+    monkeypatch.setattr(estimates, "FITS", {"tiny": (load, {"n_features_to_select": 2})})
     results = results_of(estimates, tmp_path, "--fits", "tiny")
     (row,) = results["fits"]
-    assert row["n_fits"] == 11
+    assert row["n_fits"] == [11, 11]
     assert row["seconds"] > 0
-    assert results["share_inside"] == row["inside"]
+    assert results["counts"]["with others"]["inside"] == row["inside"]
 
 
 # ---------------------------------------------------------------- what is selected

@@ -22,6 +22,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
 from sklearn.datasets import load_wine
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -35,6 +36,7 @@ from ngp.greedy.candidates import Search
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, RelativeImprovement
 from ngp.predictors import SSFN
+from ngp.predictors.ssfn import SSFNScorer
 
 FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
 
@@ -602,3 +604,47 @@ def test_an_interrupt_while_all_columns_are_scored_loses_nothing(monkeypatch: py
     selector = NeuralGreedyPursuit("kernel", n_features_to_select=1).fit(X, y)
     assert (len(selector.order_), selector.partial_) == (1, False)
     assert np.isnan(selector.all_columns_score_)
+
+
+@pytest.mark.filterwarnings("ignore:Interrupted while")
+def test_ctrl_c_in_the_training_of_the_final_predictor_keeps_the_selection(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    X, y = make_data()
+    file = tmp_path / "run.npz"
+    whole, selector = fit(n_features_to_select=2), make_selector(n_features_to_select=2, checkpoint=file).fit(X, y)
+    file.unlink()
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SSFNScorer, "fit", interrupted)
+        with pytest.warns(UserWarning, match="Interrupted while the final predictor was trained: the selection is"):
+            selector.fit(X, y)
+    assert selector.order_.tolist() == whole.order_.tolist()
+    assert selector.support_.tolist() == whole.support_.tolist()
+    assert selector.transform(X).shape == (80, 2)
+    assert selector.partial_
+    assert selector.stop_reason_ == f"{whole.stop_reason_}; interrupted while the final predictor was trained"
+    for use in (selector.predict, lambda X: selector.score(X, y)):
+        with pytest.raises(NotFittedError, match="The training of the final predictor was interrupted: call fit again"):
+            use(X)
+    selector.report(tmp_path / "report.html", X, y)
+    assert "interrupted while the final predictor was trained" in (tmp_path / "report.html").read_text("utf-8")
+    selector.fit(X, y)  # goes on with the checkpoint
+    assert selector.predict(X).tolist() == whole.predict(X).tolist()
+
+
+def test_a_fit_that_is_interrupted_in_its_first_step_says_so() -> None:
+    selector = make_selector(Interrupting())
+    with pytest.warns(UserWarning, match=r"Nothing was selected \(interrupted before anything was selected\)"):
+        selector.fit(*make_data())
+    assert (selector.stop_reason_, selector.partial_) == ("interrupted before anything was selected", True)
+
+
+class Interrupting(LinearRegression):
+    """Ctrl-C comes in its first training."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        raise KeyboardInterrupt

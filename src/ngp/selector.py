@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy, deepcopy
+from dataclasses import replace
 from functools import partial
 from math import nan
 from numbers import Integral, Real
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, check_array, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -27,6 +29,7 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight,
 from threadpoolctl import threadpool_limits
 
 from ngp._formatting import step_line
+from ngp._progress import StatusLine, phase
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.encoding import TableSelector, briefly_refused_gaps, check_training_data, checked_cv
 from ngp.data.groups import column_numbers, make_groups
@@ -121,7 +124,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
     max_time : float or None, default=None
-        Seconds after which no further step begins.
+        Seconds after which no further step begins; each run that goes on with a checkpoint has as many of its own.
     n_jobs : int or None, default=None
         Parallel tasks, as everywhere in scikit-learn. The result doesn't depend on it.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -131,7 +134,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         A file that is kept up to date after every step. A fit that was killed goes on with it, to the same result;
         a checkpoint of other data, parameters or another version is refused.
     verbose : int, default=0
-        Whether to print a line for each step. Python's logger ``ngp`` gets the same lines at the level INFO.
+        Whether to print a line for each step and, in a terminal or a notebook, how far the step is. Python's logger
+        ``ngp`` gets a line for each step, too, at the level INFO.
     random_state : int, RandomState or None, default=None
         Seed of folds and random layers. With a kernel and leave-one-out, nothing depends on it.
 
@@ -289,7 +293,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         warn_of_constant_features(task.problem, task.fixed)
         self.__dict__.pop("stability_", None)  # of an earlier fit
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
-        with threadpool_limits(1, user_api="blas"), keep_workers():
+        line = StatusLine(bool(self.verbose))
+        with threadpool_limits(1, user_api="blas"), keep_workers(), line.shown():
             search, identity = task.search(), {}
             if file:
                 defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
@@ -299,9 +304,12 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
                 logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
             context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
             save = (lambda steps: Checkpoint(identity, task.seed, steps).write(file)) if file else None
-            monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save)
+            monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save, line)
             path = task.pursue(search, saved.steps if saved else (), monitor)
-            self._finish(task.problem, search.scorer, path)
+            try:
+                self._finish(task.problem, search.scorer, path)
+            except KeyboardInterrupt:
+                self._keep_selection(task.problem, search.scorer, path)
             self._warn_of_fewer(path)
             if leak := suspect(path.steps, self.task_):
                 warnings.warn(leak, stacklevel=5)
@@ -321,7 +329,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     ) -> Estimate:
         """Predict how long `fit` would take, and how much memory; nothing is fitted.
 
-        A few candidates are scored, which takes about a second, or as long as five candidates if that is more.
+        A few candidates are scored, which takes a small part of the time of the fit. If the data decide how many steps
+        there are, as many as usual are assumed, and the range is wide.
 
         Parameters
         ----------
@@ -338,7 +347,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         warn_of_constant_features(task.problem, task.fixed)
         with threadpool_limits(1, user_api="blas"), keep_workers():
             return estimate_pursuit(
-                task.search(), task.rule, task.fixed, task.n_fixed, self.floating, perf_counter() - begin
+                task.search(), task.rule, task.fixed, task.n_fixed, self.floating, perf_counter() - begin, self.max_time
             )
 
     def measure_stability(
@@ -397,10 +406,22 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """Set the fitted attributes, the predictor among them."""
         self._store(problem, scorer, path)
         if len(path.columns):
-            self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
+            with phase("training the final predictor"):
+                self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
         else:
             warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=5)
             self.predictor_ = Constant.of(problem)
+
+    def _keep_selection(self, problem: Problem, scorer: Scorer, path: Path) -> None:
+        """Set the fitted attributes after an interruption of `_finish`, without a predictor."""
+        self.__dict__.pop("predictor_", None)  # of an earlier fit
+        reason = f"{path.reason}; interrupted while the final predictor was trained"
+        self._store(problem, scorer, replace(path, reason=reason, partial=True))
+        warnings.warn(
+            "Interrupted while the final predictor was trained: the selection is kept, but it can't predict; fit again "
+            "for that (with a checkpoint, nothing else is repeated).",
+            stacklevel=4,
+        )
 
     def _store(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set what a path says about the columns."""
@@ -442,6 +463,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)
+        if not hasattr(self, "predictor_"):
+            raise NotFittedError("The training of the final predictor was interrupted: call fit again to predict.")
         data: Any
         with briefly_refused_gaps():
             if self.encoder_.feature_groups_ is None:
@@ -665,9 +688,11 @@ class _Monitor:
         context: Any,
         attributes: Callable[[Sequence[Step]], dict[str, Any]],
         save: Callable[[Sequence[Step]], None] | None,
+        lines: StatusLine,
     ) -> None:
         self._selector, self._context, self._attributes, self._save = selector, context, attributes, save
         self._task: Any = None
+        self._lines = lines
 
     def begin(self) -> None:
         """Tell scikit-learn's callbacks that a step begins."""
@@ -681,8 +706,7 @@ class _Monitor:
         for step in steps[-n_new:]:
             line = step_line(step, steps, self._selector.task_)
             logger.info(line)
-            if self._selector.verbose:
-                print(f"[ngp] {line}")
+            self._lines.end(f"[ngp] {line}")
         if self._task is None:  # the start is no task of its own
             return False
         task, self._task = self._task, None

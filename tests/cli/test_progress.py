@@ -13,6 +13,7 @@ import pytest
 import report_cases as cases
 
 from ngp import NeuralGreedyPursuit
+from ngp._progress import Phase
 from ngp.cli import progress
 from ngp.cli.progress import Progress
 from ngp.greedy.path import Step
@@ -58,6 +59,27 @@ def test_a_live_table_where_somebody_watches(monkeypatch: pytest.MonkeyPatch) ->
     ):
         assert word in shown
     assert "Ctrl-C" not in shown.splitlines()[-1]  # nothing runs any more
+
+
+def test_the_live_table_says_how_far_the_step_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    shower, shown = Progress(2, None, quiet=False), set[str]()
+    watch = shower._watch
+
+    def drawn(phase: Phase) -> None:
+        watch(phase)
+        shown.update(str(each) for each in shower._shown(9).renderables[1:])
+
+    monkeypatch.setattr(shower, "_watch", drawn)
+    fitted(shower)
+    assert {
+        "testing",
+        "scoring 0 of 4 candidates",
+        "scoring 4 of 4 candidates",
+        "training the final predictor",
+    } <= shown
+    assert len(shower._shown(9).renderables) == 1  # nothing runs any more
 
 
 def test_a_low_terminal_shows_the_newest_steps_and_all_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

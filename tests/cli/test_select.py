@@ -372,7 +372,7 @@ def test_a_dry_run_says_what_it_would_cost_and_writes_nothing(houses: pd.DataFra
     assert "step" not in result.stderr
     assert call(*options, "--quiet").output == ""
     found = json.loads(call(*options, "--json", "--quiet").stdout)
-    assert (found["n_steps"], found["n_fits"], len(found["seconds"])) == (2, 9, 2)
+    assert (found["n_steps"], found["n_fits"], len(found["seconds"])) == ([2, 2], [9, 9], 2)
     assert sorted(folder.iterdir()) == before
 
 

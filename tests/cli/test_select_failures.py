@@ -16,6 +16,7 @@ import pytest
 
 from ngp import NeuralGreedyPursuit
 from ngp.cli.select import select as select_command
+from ngp.predictors.kernel import KernelScorer
 from ngp.report.result import Result
 
 Call = Callable[..., Any]
@@ -54,13 +55,64 @@ def test_ctrl_c_keeps_what_is_there(folder: Path) -> None:
 
 
 def test_ctrl_c_before_the_first_step(houses: pd.DataFrame, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(path: str, sheet: str | None) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(sys.modules[select_command.callback.__module__], "read_table", interrupt)
     result = call("select", "houses.csv", "-t", "price")
     assert result.exit_code == 130
     assert result.stderr == "Stopped.\n"
+
+
+def interrupt(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_in_the_first_step(
+    houses: pd.DataFrame, call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KernelScorer, "add_losses", interrupt)
+    result = call("select", "houses.csv", "-t", "price", "--out", "out.json")
+    assert result.exit_code == 130
+    assert "Selected none of 5 features.\nWhy it stopped: interrupted before anything was selected." in result.stdout
+    assert "pays" not in result.output
+    answer = Result.read(folder / "out.json").answer
+    assert (answer.stop_reason, answer.partial) == ("interrupted before anything was selected", True)
+
+
+FILES = ["out.json", "report.html", "few.csv"]
+
+
+@pytest.mark.parametrize("options", [[], ["--hold-out", "0.2"]])
+def test_ctrl_c_in_the_training_of_the_final_predictor(
+    houses: pd.DataFrame, call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.setattr(KernelScorer, "fit", interrupt)
+    options = [*options, "--out", FILES[0], "--report", FILES[1], "--reduced", FILES[2]]
+    result = call("select", "houses.csv", "-t", "price", *options)
+    assert result.exit_code == 130
+    assert "Note: Interrupted while the final predictor was trained: the selection is kept" in result.stderr
+    assert all(name in result.stdout for name in ["Selected", "town", "size", *FILES])
+    found = Result.read(folder / "out.json")
+    assert set(found.order) == {"size", "town"}
+    assert found.fit is None
+    assert "size" in (folder / "report.html").read_text(encoding="utf-8")
+    assert set(pd.read_csv(folder / "few.csv").columns) == {"size", "town", "price"}
+
+
+def test_ctrl_c_in_the_selections_on_halves(
+    houses: pd.DataFrame, call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NeuralGreedyPursuit, "measure_stability", interrupt)
+    result = call("select", "houses.csv", "-t", "price", "--resamples", "4", "--out", "out.json")
+    assert result.exit_code == 130
+    assert "Note: Stability was not measured: interrupted." in result.stderr
+    assert set(Result.read(folder / "out.json").order) == {"size", "town"}
+
+
+def test_halves_for_which_there_is_no_time_cost_no_selection(houses: pd.DataFrame, call: Call, folder: Path) -> None:
+    options = ["--max-time", "0.001s", "--resamples", "4", "--out", "out.json"]
+    result = call("select", "houses.csv", "-t", "price", *options)
+    assert result.exit_code == 0
+    assert "Note: No selection on a half of the rows was finished: the time of 0.001 seconds is up" in result.stderr
+    assert (folder / "out.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,15 @@ def test_time_jobs_and_callbacks_may_change(tmp_path: Path) -> None:
     assert everything(whole) == everything(fit(None))
 
 
+@pytest.mark.filterwarnings("ignore:Nothing was selected")
+def test_however_little_time_there_is_each_run_makes_a_step(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    made = [fit(file, max_time=1e-9) for _ in range(5)]
+    assert [len(run.path_) for run in made] == [1, 2, 3, 4, 5]
+    assert not made[-1].partial_
+    assert everything(made[-1]) == everything(fit(None))
+
+
 X_0, Y_0 = data()
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "X": ({"X": X_0 + 1e-9}, "other X"),

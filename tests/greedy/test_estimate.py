@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from time import process_time
 from typing import Any
 
@@ -10,12 +11,13 @@ import pandas as pd
 import pytest
 from greedy_cases import FakeScorer, make_fake, random_loss, search_of
 from scipy.sparse import csc_array
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
 from ngp import NeuralGreedyPursuit
 from ngp.greedy import estimate, loop
-from ngp.greedy.estimate import ASSUMED_STEPS, LEAST_BYTES, Estimate, estimate_pursuit
+from ngp.greedy.estimate import LEAST_BYTES, LEAST_STEPS, USUAL_STEPS, Estimate, estimate_pursuit
 from ngp.greedy.loop import pursue
 from ngp.greedy.screening import Screening
 from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, Plateau, RelativeImprovement, StopRule
@@ -27,11 +29,6 @@ X = rng.normal(size=(60, 12))
 y = X[:, 3] + X[:, 0]
 ROWS = np.arange(60)
 NOTHING = np.zeros(0, np.intp)
-
-
-@pytest.fixture(autouse=True)
-def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "SAMPLE_SECONDS", 0.02)
 
 
 def make_selector(predictor: Any = FAST, **settings: Any) -> NeuralGreedyPursuit:
@@ -70,7 +67,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(estimate, "perf_counter", clock)
     monkeypatch.setattr(loop, "perf_counter", clock)
     monkeypatch.setattr(Slow, "clock", clock, raising=False)
-    monkeypatch.setattr(estimate, "SAMPLE_SECONDS", 0.3)
     return clock
 
 
@@ -83,7 +79,7 @@ FITS: dict[str, tuple[StopRule, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("rule", "options"), FITS.values(), ids=FITS)
-def test_the_range_contains_the_time_of_the_fit_and_takes_a_second(
+def test_the_range_contains_the_time_of_the_fit_and_takes_a_part_of_it(
     rule: StopRule, options: dict[str, Any], clock: Clock
 ) -> None:
     options = dict(options)
@@ -100,26 +96,57 @@ def test_the_range_contains_the_time_of_the_fit_and_takes_a_second(
         search.scorer.fit(path.columns)
         low, high = found.seconds
         assert low <= clock.now - asked + 0.1 <= high
-        assert asked - begin < 1
+        assert asked - begin < 0.2 * (clock.now - asked)
 
 
-@pytest.mark.parametrize("settings", [{"tol": 0.0}, {}, {"n_features_to_select": None}], ids=str)
-def test_within_a_factor_on_real_data(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+TABLES: dict[str, tuple[int, int, dict[str, Any]]] = {
+    "kernel": (200, 60, {}),
+    "ssfn": (200, 1000, {}),
+    "ssfn of many rows": (2500, 20, {}),
+    "classes": (1100, 20, {}),
+    "nothing to be found": (1100, 20, {}),
+    "number": (200, 1000, {"n_features_to_select": 3}),
+    "a single step": (2500, 6, {"n_features_to_select": 1}),
+    "tol": (200, 1000, {"tol": 0.0}),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_range_holds_on_real_data_and_takes_less_time_than_the_fit(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By the seconds of this process alone, whatever else the machine does."""
+    n_rows, n_columns, settings = TABLES[name]
     monkeypatch.setattr(estimate, "perf_counter", process_time)
-    monkeypatch.setattr(estimate, "SAMPLE_SECONDS", 0.3)
-    table = rng.normal(size=(200, 2000))
-    selector = make_selector(SSFN(n_draws=2), **settings)
+    table = np.random.default_rng(1).normal(size=(n_rows, n_columns))
+    y = np.random.default_rng(2).normal(size=n_rows)
+    if name != "nothing to be found":
+        y = 0.5 * y + np.abs(table[:, 0]) + table[:, 1] + table[:, 2]
+    if name == "classes":
+        y = np.digitize(y, [0.0, 2.0])
+    selector = NeuralGreedyPursuit(random_state=0, device="cpu", **settings)
     begin = process_time()
-    low, high = selector.estimate(table, table[:, 0]).seconds
+    low, high = selector.estimate(table, y).seconds
     asked = process_time()
-    selector.fit(table, table[:, 0])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Nothing was selected")
+        selector.fit(table, y)
     taken = process_time() - asked
-    assert low / 2 < taken < 2 * high
-    assert asked - begin < 2 * taken
+    assert low / 1.5 < taken < 1.5 * high  # clocks are noisy
+    assert asked - begin < 0.8 * taken
 
 
-def test_if_candidates_are_slow_five_are_tried_and_nothing_is_fitted(clock: Clock) -> None:
+def test_no_time_beyond_the_limit_is_predicted() -> None:
+    table = rng.normal(size=(200, 1000))
+    selector = NeuralGreedyPursuit(random_state=0, max_time=0.01)
+    free, limited = (
+        each.estimate(table, table[:, 0]).seconds for each in (clone(selector).set_params(max_time=None), selector)
+    )
+    assert limited[0] < free[0]
+    assert limited[1] < free[1] / 2
+
+
+def test_if_candidates_are_slow_two_are_tried_and_nothing_is_fitted(clock: Clock) -> None:
     class Slower(Slow):
         def add_losses(self, selected: Any, candidates: Any) -> Any:
             self.clock.now += 10.0 * len(candidates)
@@ -130,7 +157,7 @@ def test_if_candidates_are_slow_five_are_tried_and_nothing_is_fitted(clock: Cloc
 
     fake = make_fake(50, random_loss(0))
     found = estimate_pursuit(search_of(Slower(fake.problem, fake.loss)), MaxFeatures(2), NOTHING, 0, False, 0.0)
-    assert clock.now == pytest.approx(10 * (5 + 3), rel=0.01)  # and thrice the selection as it is
+    assert clock.now == pytest.approx(20, rel=0.01)  # for the time, and for the memory
     assert found.seconds[0] < 10 * (50 + 49) < found.seconds[1]
 
 
@@ -159,27 +186,32 @@ def test_the_number_of_fits_is_exact_if_the_number_of_features_is_given(name: st
     selector = make_selector(**SETTINGS[name])
     found = selector.estimate(X, y)
     selector.fit(X, y)
-    assert found.n_fits == sum(step.n_fits for step in selector.path_[1:])
-    assert found.n_steps == len(selector.path_) - 1
+    assert found.n_fits == (sum(step.n_fits for step in selector.path_[1:]),) * 2
+    assert found.n_steps == (len(selector.path_) - 1,) * 2
     assert 0 < found.seconds[0] <= found.seconds[1]
     assert found.memory >= LEAST_BYTES
     assert found.device == "cpu"
 
 
-def test_steps_are_assumed_if_losses_decide() -> None:
-    for settings in [{}, {"tol": 0.5}, {"stop": "plateau"}, {"max_time": 1e5}]:
+def test_the_usual_steps_are_assumed_if_the_data_decide() -> None:
+    least, most = USUAL_STEPS
+    for settings in [{}, {"stop": "plateau"}, {"max_time": 1e5}, {"tol": 0.5}]:
+        fewest = LEAST_STEPS if "tol" in settings else least
         found = make_selector(n_features_to_select=None, **settings).estimate(X, y)
-        assert found.n_steps == ASSUMED_STEPS
-        assert found.n_fits == sum(range(3, 13))
-        assert make_selector(n_features_to_select=None, **settings).estimate(X[:, :4], y).n_fits == 10
+        assert found.n_steps == (fewest, min(12, most))
+        assert found.n_fits == (sum(range(13 - fewest, 13)), sum(range(1, 13)))
+        found = make_selector(n_features_to_select=None, **settings).estimate(X[:, :4], y)
+        assert (found.n_steps, found.n_fits[1]) == ((min(4, fewest), 4), 10)
+    found = make_selector(n_features_to_select=8, stop="auto").estimate(X, y)  # eight at most
+    assert found.n_steps == (least, 8)
 
 
 def test_classes_frames_weights_and_sources() -> None:
     frame = pd.DataFrame(X).assign(town=pd.Categorical(np.where(X[:, 0] > 0, "Ulm", "Kiel")))
     frame.columns = frame.columns.map(str)
-    assert make_selector(KNeighborsClassifier()).estimate(frame, y > 0).n_fits == 13 + 12 + 11
-    assert make_selector().estimate(frame, y > 0, rng.uniform(size=60)).n_fits == 13 + 12 + 11
-    assert make_selector().estimate(csc_array(X), y).n_fits == 33
+    assert make_selector(KNeighborsClassifier()).estimate(frame, y > 0).n_fits[1] == 13 + 12 + 11
+    assert make_selector().estimate(frame, y > 0, rng.uniform(size=60)).n_fits[1] == 13 + 12 + 11
+    assert make_selector().estimate(csc_array(X), y).n_fits[1] == 33
 
 
 def test_memory_of_columns_and_of_the_work_counts() -> None:
@@ -211,11 +243,14 @@ def test_a_selector_stays_as_it_was() -> None:
 
 
 def test_printed() -> None:
-    found = Estimate((40.0, 90.0), 2_345_000_000, 2, 1200, "cuda")
+    found = Estimate((40.0, 90.0), 2_345_000_000, (2, 2), (1200, 1200), "cuda")
     work = "2 steps with 1,200 fits on the cuda"
     assert str(found) == f"Between 40 s and 1 min 30 s for {work}, and about 2.3 GB of memory beside X."
-    found = Estimate((0.5, 1.0), 50_000_000, 1, 1, "cpu")
+    found = Estimate((0.5, 1.0), 50_000_000, (1, 1), (1, 1), "cpu")
     assert str(found) == "Between 0.5 s and 1 s for 1 step with 1 fit on the cpu, and about 50 MB of memory beside X."
+    found = Estimate((0.5, 5.0), 50_000_000, (5, 30), (500, 2600), "cpu")
+    work = "5 to 30 steps with 500 to 2,600 fits on the cpu (as usual: how many pay, only the fit can tell)"
+    assert str(found) == f"Between 0.5 s and 5 s for {work}, and about 50 MB of memory beside X."
 
 
 def test_errors_are_those_of_fit() -> None:
@@ -252,4 +287,4 @@ def test_screening_is_timed_too() -> None:
         estimate_pursuit(each, MaxFeatures(3), NOTHING, 0, False, 0.0)
         for each in (search_of(Slow(fake.problem, fake.loss)), search)
     )
-    assert (plain.n_fits, screened.n_fits) == (40 + 39 + 38, 15)
+    assert (plain.n_fits, screened.n_fits) == ((40 + 39 + 38,) * 2, (15, 15))

@@ -34,6 +34,7 @@ from ngp.greedy.stopping import (
     MaxColumns,
     MaxFeatures,
     MaxFits,
+    MaxTime,
     Plateau,
     RelativeImprovement,
     Significance,
@@ -250,17 +251,21 @@ def test_each_step_is_reported_once_and_as_it_is_made() -> None:
     assert events == [(None, 1, 0), ("begin", 0), (3, 1, 1), ("begin", 1), (2, 1, 2)]
 
 
-REASONS = {
-    "interrupted; the path is partial": KeyboardInterrupt(),
-    "a callback asked to stop; the path is partial": None,
-}
+ASKED = "a callback asked to stop; the path is partial"
 
 
-@pytest.mark.parametrize("after", [0, 2])
-@pytest.mark.parametrize("reason", REASONS)
-def test_all_steps_are_kept_when_a_pursuit_is_cut_short(reason: str, after: int) -> None:
+@pytest.mark.parametrize(
+    ("reason", "how", "after"),
+    [
+        ("interrupted before anything was selected", KeyboardInterrupt(), 0),
+        ("interrupted; the path is partial", KeyboardInterrupt(), 2),
+        (ASKED, None, 0),
+        (ASKED, None, 2),
+    ],
+)
+def test_all_steps_are_kept_when_a_pursuit_is_cut_short(reason: str, how: BaseException | None, after: int) -> None:
     whole = run(make_fake(4, weights_loss([1, 2, 3, 4])), MaxFeatures(3))
-    observer = Observes(stop_after(after, REASONS[reason]))
+    observer = Observes(stop_after(after, how))
     path = run(make_fake(4, weights_loss([1, 2, 3, 4])), MaxFeatures(3), observer=observer)
     assert (path.reason, path.partial, len(path.steps)) == (reason, True, after + 1)
     assert [step.group for step in path.kept] == [step.group for step in whole.kept][:after]
@@ -344,6 +349,14 @@ def test_a_pursuit_goes_on_with_the_steps_of_another() -> None:
         assert seen(again.steps) == seen(whole.steps)
         assert again.reason == whole.reason
         assert len(scorer.calls) == len(whole.steps) - n_made
+
+
+def test_the_time_of_an_earlier_run_is_not_counted_again() -> None:
+    fast = run(make_fake(5, weights_loss([5, 4, 3, 2, 1])), MaxFeatures(2)).steps
+    made = [replace(step, seconds=1000.0) for step in fast]
+    path = run(make_fake(5, weights_loss([5, 4, 3, 2, 1])), FirstOf([MaxTime(500), MaxFeatures(4)]), made=made)
+    assert (path.partial, path.columns.tolist()) == (False, [0, 1, 2, 3])
+    assert [step.seconds for step in path.steps[:3]] == [1000.0] * 3  # the record stays
 
 
 def test_a_budget_counts_steps_that_were_taken_back() -> None:

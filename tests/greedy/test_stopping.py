@@ -488,7 +488,7 @@ def test_a_selector_takes_it(tmp_path: FilePath) -> None:
     X = rng.normal(size=(60, 6))
     quick: dict[str, Any] = {"predictor": SSFN(n_units=10, n_draws=1), "random_state": 0}
     selector = NeuralGreedyPursuit(stop=Says(max_features=2, n=2), **quick)
-    assert selector.estimate(X, X[:, 0]).n_fits == 6 + 5
+    assert selector.estimate(X, X[:, 0]).n_fits[1] == 6 + 5
     assert (selector.fit(X, X[:, 0]).stop_reason_, len(selector.order_)) == ("enough", 2)
     # With its attributes, but without a repr of its own, a checkpoint knows it.
     file = tmp_path / "run.npz"

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ngp._formatting import duration, loss_change, metric, p_value, score, step_in_words, visible, with_error
+from ngp._progress import Phase, watched
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.table import Table
 
     from ngp.greedy.path import Step
@@ -32,6 +34,7 @@ class Progress:
         self._task = ""
         self._begin = perf_counter()
         self._live: Any = None
+        self._phase: Phase | None = None
         self._finished = False
 
     @contextmanager
@@ -47,10 +50,21 @@ class Progress:
         console = Console(stderr=True)
         # The newest steps, where the terminal is too low for all of them.
         most = max(3, console.height - 4)
-        with Live(console=console, get_renderable=lambda: self._table(most), refresh_per_second=4) as self._live:
+        live = Live(console=console, get_renderable=lambda: self._shown(most), refresh_per_second=4)
+        with live as self._live, watched(self._watch):
             yield
             most = len(self._steps)
             self._finished = True
+
+    def _watch(self, phase: Phase) -> None:
+        """Remember what is done now: the live table is drawn several times a second anyway."""
+        self._phase = phase
+
+    def _shown(self, most: int) -> Group:
+        """The table, and below it what is done now."""
+        from rich.console import Group
+
+        return Group(self._table(most), *[str(self._phase)] * (self._phase is not None and not self._finished))
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Nothing is needed before the fit."""

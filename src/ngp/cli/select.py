@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -134,11 +135,11 @@ def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **set
             if as_json or not quiet:
                 click.echo(json.dumps(asdict(estimate), indent=1) if as_json else str(estimate))
             return
-        _fit(selector, samples, quiet, settings)
+        interrupted = _fit(selector, samples, quiet, settings)
     written = _write(selector, table, samples, as_json, settings)
     if not as_json and not quiet:
         click.echo("\n".join([_answer(selector, samples), *(f"  {path}" for path in written)]))
-    if selector.stop_reason_.startswith("interrupted"):
+    if interrupted:
         click.get_current_context().exit(130)
 
 
@@ -171,8 +172,8 @@ def _selector(task: str, settings: dict[str, Any]) -> NeuralGreedyPursuit:
     )
 
 
-def _fit(selector: NeuralGreedyPursuit, samples: Samples, quiet: bool, settings: dict[str, Any]) -> None:
-    """Run the selector with progress output."""
+def _fit(selector: NeuralGreedyPursuit, samples: Samples, quiet: bool, settings: dict[str, Any]) -> bool:
+    """Run the selector with progress output, and return whether Ctrl-C ended it."""
     from ngp.greedy.checkpoint import Checkpoint
 
     saved = Checkpoint.read(settings["checkpoint"]) if settings["checkpoint"] else None
@@ -181,9 +182,16 @@ def _fit(selector: NeuralGreedyPursuit, samples: Samples, quiet: bool, settings:
     with warnings_as_notes(quiet):
         with progress.shown():
             selector.fit(samples.X, samples.y, cv_groups=samples.cv_groups)
-        if settings["resamples"] and not selector.stop_reason_.startswith("interrupted"):
-            halves = settings["resamples"]
-            selector.measure_stability(samples.X, samples.y, cv_groups=samples.cv_groups, n_halves=halves)
+        if "interrupted" in selector.stop_reason_:
+            return True
+        try:
+            if halves := settings["resamples"]:
+                selector.measure_stability(samples.X, samples.y, cv_groups=samples.cv_groups, n_halves=halves)
+        except (KeyboardInterrupt, ValueError) as error:  # the selection itself is finished
+            said = str(error) or "Stability was not measured: interrupted."
+            warnings.warn(said, stacklevel=2)
+            return "interrupted" in said
+    return False
 
 
 @contextmanager
@@ -234,7 +242,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
     lines = [
         f"Selected {len(names)} of {total}{beside}, most important first: {listed(names, most=50)}."
         if names
-        else f"Selected none of {total}{beside}: no column pays."
+        else f"Selected none of {total}{beside}{'' if selector.partial_ else ': no column pays'}."
     ]
     lines.append(_score(selector, samples))
     if other := cuts_in_words(selector.cuts_, selector.path_, samples.task, selector.all_columns_score_, what):
@@ -256,7 +264,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
 
 def _score(selector: NeuralGreedyPursuit, samples: Samples) -> str:
     """How well the selection predicts rows that it wasn't trained on."""
-    if samples.held_out is not None:
+    if samples.held_out is not None and hasattr(selector, "predictor_"):
         held_out = named_score(selector.score(*samples.held_out), nan, samples.task)
         return f"On the {counted(len(samples.held_out[0]), 'row')} held out: {held_out}."
     last = [step for step in selector.path_ if step.kept][-1]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ngp._progress import phase
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.path import Score, Step, certainty, scored_step, standard_errors
@@ -117,7 +118,8 @@ class Search:
         racing, layers = np.arange(n), np.zeros(n, np.intp)
         stages = scorer.stages
         for place, stage in enumerate(stages):
-            before, losses = first or self._score(stage, selected, columns.take(racing))
+            doing = "racing" if place else "scoring"
+            before, losses = first or self._score(stage, selected, columns.take(racing), doing)
             if place == 0:
                 _warn_of_lost(losses)
                 latest = losses
@@ -177,12 +179,15 @@ class Search:
         tuned = scorer.tuned(nothing, candidates.columns.take(np.sort(leaders)))
         return tuned, found if tuned is scorer else None
 
-    def _score(self, scorer: Scorer, selected: IntArray, candidates: ColumnSets) -> tuple[float, Losses]:
+    def _score(
+        self, scorer: Scorer, selected: IntArray, candidates: ColumnSets, doing: str = "scoring"
+    ) -> tuple[float, Losses]:
         """Loss of the selection as it is and losses of candidates, side by side under the same conditions."""
         self.tally.n_fits += len(candidates)
+        with phase(doing, len(candidates)):
+            losses = scorer.add_losses(selected, candidates.with_empty() if len(selected) else candidates)
         if not len(selected):
-            return float(scorer.constant_losses(self.problem).means[0]), scorer.add_losses(selected, candidates)
-        losses = scorer.add_losses(selected, candidates.with_empty())
+            return float(scorer.constant_losses(self.problem).means[0]), losses
         predictors = None if losses.predictors is None else losses.predictors[:-1]
         before = float(losses.means[-1])
         return before if isfinite(before) else inf, Losses(losses.parts[:-1], losses.weights, predictors)

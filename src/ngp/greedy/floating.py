@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ngp._progress import phase
 from ngp._types import IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.candidates import Candidates, Search, by_group
@@ -230,7 +231,8 @@ class Floating:
     def _score(self, scorer: Scorer, selections: Sequence[IntArray]) -> Losses:
         """Losses of selections, from nothing."""
         self.search.tally.n_fits += len(selections)
-        return scorer.add_losses(np.zeros(0, np.intp), ColumnSets.of(selections))
+        with phase("exchanging", len(selections)):
+            return scorer.add_losses(np.zeros(0, np.intp), ColumnSets.of(selections))
 
     def _without_each(self, scorer: Scorer, steps: Sequence[Step], groups: Sequence[int]) -> Losses:
         """Losses of the selection without each of some groups, and, at the end, with all."""

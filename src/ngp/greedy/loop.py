@@ -54,7 +54,9 @@ def pursue(
     except KeyboardInterrupt:
         if not pursuit.steps:
             raise
-        return finished(pursuit.proven(), "interrupted; the path is partial", partial=True)
+        nothing = len(pursuit.steps) == 1  # but the start
+        reason = "interrupted before anything was selected" if nothing else "interrupted; the path is partial"
+        return finished(pursuit.proven(), reason, partial=True)
 
 
 class Pursuit:
@@ -70,6 +72,7 @@ class Pursuit:
         observer: Observer | None,
     ) -> None:
         self.search, self.rule, self.observer, self.steps = search, rule, observer, list(made)
+        self.n_restored = len(made)
         self.test = test
         self.floating, self.revision = floating, Floating(search, rule, test if rule.is_strict else None)
         self._settle()
@@ -97,9 +100,14 @@ class Pursuit:
         exhausted = len(Candidates.beside(self.search.problem, columns_of(chosen(steps))).names) == 0
         stop = self.rule.check(steps, exhausted=exhausted)
         if stop is None:
-            stop = Stop(NO_CANDIDATE_LEFT, len(steps) - 1) if exhausted else self.rule.check_budget(self.steps)
+            stop = Stop(NO_CANDIDATE_LEFT, len(steps) - 1) if exhausted else self.spent()
         # No later step can prove the last ones any more, whatever it is that stops.
         return stop and replace(stop, keep=min(stop.keep, len(steps) - 1 - self.rule.n_unproven(steps)))
+
+    def spent(self) -> Stop | None:
+        """What the rule says of its budget: steps of an earlier run count, but took none of the time of this one."""
+        restored = [replace(step, seconds=0.0) for step in self.steps[: self.n_restored]]
+        return self.rule.check_budget([*restored, *self.steps[self.n_restored :]])
 
     def add(self) -> list[Step]:
         """The step that adds the best candidate: argmin over g of L(S ∪ {g}), every predictor retrained.
@@ -178,7 +186,7 @@ class Pursuit:
         """
         if stop.partial or not (self.floating or stop.is_strict):
             return []
-        if spent := self.rule.check_budget(self.steps):
+        if spent := self.spent():
             raise EarlyEnd(spent.reason, partial=True)
         better = self.revision.exchange(self.steps) if self.floating else self.revision.drops(self.standing)
         if not better:  # to have looked for them is part of the last step

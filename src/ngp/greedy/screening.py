@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from ngp._progress import phase
 from ngp._types import FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.unexplained import CLIP, Unexplained, rows_read, unit_layer
@@ -56,7 +57,8 @@ class Screening:
         number = n_scored(self.screen, len(candidates))
         if number == len(candidates):
             return np.arange(number)
-        promise = self.promises(problem, selected, candidates)
+        with phase("screening", len(candidates)):
+            promise = self.promises(problem, selected, candidates)
         # As in the exact pass: what brings nothing is not made better by a low cost.
         promise = np.where(promise > 0, promise / costs, promise)
         return np.sort(np.argsort(-promise, kind="stable")[:number])
@@ -75,7 +77,9 @@ class Screening:
             length = max(LEAST_AT_ONCE, CHUNK_NUMBERS // (len(rows) * n_new))
             starts = range(0, len(columns), length)
             chunks, shared = [(columns[start : start + length],) for start in starts], (problem, _Step(task, rows))
-            for start, found in zip(starts, run_tasks(_chunk_gains, chunks, self.n_jobs, shared=shared), strict=True):
+            counts = [len(some) for (some,) in chunks]
+            gained = run_tasks(_chunk_gains, chunks, self.n_jobs, shared=shared, counts=counts)
+            for start, found in zip(starts, gained, strict=True):
                 promise[members[start : start + length]] = found - (N_UNITS + n_new) * allowance
         return promise
 

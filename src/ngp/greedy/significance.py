@@ -33,6 +33,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 from scipy.stats import rankdata
 
+from ngp._progress import phase
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.unexplained import CLIP, Unexplained, rows_read
@@ -126,6 +127,8 @@ class SignificanceTest:
     level: float  # largest p-value that is significant: what is clear is found out quickly
     seed: int = 0  # the same in all fits: only the data decide
     n_jobs: int | None = None
+    looks: tuple[int, ...] = LOOKS
+    tried_looks: tuple[int, ...] = TRIED_LOOKS
 
     @cached_property
     def _rows(self) -> IntArray:
@@ -143,6 +146,7 @@ class SignificanceTest:
         """Largest p-value of a pair that is significant."""
         return PAIR_SHARE * self.level
 
+    @phase("testing")
     def p_values(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
         """Probability of each candidate that the best of all looks as good by chance.
 
@@ -167,7 +171,7 @@ class SignificanceTest:
             drawn = drawn.and_then(found)
             return found.logs[:, 0]
 
-        p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), LOOKS))
+        p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), self.looks))
         hopeless = not len(selected) or len(signals.left.rows) > MOST_TRIED_ROWS
         if hopeless or p_values.min() <= CLEAR_SHARE * self.level:
             return p_values
@@ -186,7 +190,7 @@ class SignificanceTest:
         leading = np.sort(np.argsort(logs, kind="stable")[:N_TRIED])
         own, null = trial.losses([(trial.candidates.take(leading), None)])[0], np.zeros(0)
         found = p_values.copy()
-        for number in TRIED_LOOKS:
+        for number in self.tried_looks:
             some, drawn = slice(len(null), number), first(number)
             redrawn = [
                 (trial.owners_of(each), order)
@@ -198,6 +202,7 @@ class SignificanceTest:
                 break
         return np.minimum(1, 2 * found)
 
+    @phase("testing pairs")
     def pair(self, selected: IntArray, candidates: ColumnSets) -> Pair:
         """The pairs of candidates that look best together, and the p-value of the best one.
 

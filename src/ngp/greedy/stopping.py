@@ -130,7 +130,7 @@ class StopRule:
         Parameters
         ----------
         steps : sequence of Step
-            All steps so far, also those that were taken back.
+            All steps so far, also those that were taken back; those restored from a checkpoint take zero seconds.
 
         Returns
         -------
@@ -465,7 +465,7 @@ class MaxTime(StopRule):
     Parameters
     ----------
     seconds : float
-        Time for all steps together.
+        Time for all steps together. Steps that are restored from a checkpoint take none of it.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any, Literal, TypeVar
 
 import cloudpickle
@@ -40,6 +40,8 @@ from joblib.parallel import (
     get_active_backend,
 )
 from threadpoolctl import ThreadpoolController
+
+from ngp._progress import counted_in
 
 __all__ = ["chunk_length", "keep_workers", "on_cluster", "run_tasks"]
 
@@ -62,8 +64,11 @@ def run_tasks(
     *,
     shared: tuple[Any, ...] = (),
     prefer: Literal["threads", "processes"] = "threads",
+    counts: Iterable[int] = repeat(0),
 ) -> list[Result]:
     """Call a task with each tuple of arguments; the results come in that order.
+
+    Each result counts as so many candidates for whoever watches the progress.
 
     joblib's own threads are waited for in sleeps of ten milliseconds, as long as many a step of a pursuit. So
     joblib is left to what only it can do: the backends of ``joblib.parallel_config``.
@@ -73,13 +78,14 @@ def run_tasks(
     backend, _ = get_active_backend(prefer=prefer)
     jobs = int(effective_n_jobs(n_jobs))
     if _cluster(backend) or (jobs > 1 and not isinstance(backend, SequentialBackend | ThreadingBackend)):
-        return _run_elsewhere(backend, jobs, task, shared, list(arguments))
+        arguments = list(arguments)
+        return _run_elsewhere(backend, jobs, task, shared, arguments, list(islice(counts, len(arguments))))
     if jobs == 1:
-        return [task(*shared, *each) for each in arguments]
+        return [counted_in(task(*shared, *each), count) for each, count in zip(arguments, counts, strict=False)]
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(task, *shared, *each) for each in arguments]
         try:
-            return [future.result() for future in futures]
+            return [counted_in(future.result(), count) for future, count in zip(futures, counts, strict=False)]
         except BaseException:  # Ctrl-C too: what hasn't begun needn't
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -119,12 +125,14 @@ def _run_elsewhere(
     task: Callable[..., Result],
     shared: tuple[Any, ...],
     arguments: list[tuple[Any, ...]],
+    counts: list[int],
 ) -> list[Result]:
     """Run tasks in other processes; those that die with a worker are run again."""
     together = -(-len(arguments) // (8 * n_jobs))  # several calls become one task: to send it takes milliseconds
     if together > 1:
-        bundles = [(arguments[start : start + together],) for start in range(0, len(arguments), together)]
-        return list(chain.from_iterable(_run_elsewhere(backend, n_jobs, partial(_calls, task), shared, bundles)))
+        some = [slice(start, start + together) for start in range(0, len(arguments), together)]
+        bundles, sums = [(arguments[each],) for each in some], [sum(counts[each]) for each in some]
+        return list(chain.from_iterable(_run_elsewhere(backend, n_jobs, partial(_calls, task), shared, bundles, sums)))
     results: dict[int, Result] = {}
     losses, key = 0, (type(backend), n_jobs)
     with keep_workers() as kept:
@@ -135,7 +143,7 @@ def _run_elsewhere(
             missing = {i: each for i, each in enumerate(arguments) if i not in results}
             try:
                 for number, result in kept[key].results(task, shared, missing):
-                    results[number] = result
+                    results[number] = counted_in(result, counts[number])
             except WorkersLost as error:
                 kept.pop(key).close()
                 losses = 1 if len(results) > n_before else losses + 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ngp._progress import phase
 from ngp._types import AnyArray, IntArray
 from ngp.data.problem import Problem
 from ngp.predictors.base import ColumnSets, FittedPredictor, Losses, Predictor, Scorer
@@ -142,7 +143,10 @@ class CommitteeScorer(Scorer):
 
     def add_losses(self, selected: IntArray, candidates: ColumnSets) -> Losses:
         """Validation losses of S + g, each by the member that does best on it."""
-        losses = [scorer.add_losses(selected, candidates) for scorer in self.scorers]
+        losses = []
+        for scorer, name in zip(self.scorers, self.names, strict=True):
+            with phase(f"scoring with {name}", len(candidates)):
+                losses.append(scorer.add_losses(selected, candidates))
         best = np.array([each.comparable for each in losses]).argmin(axis=0)
         parts = np.array([each.parts for each in losses])[best, np.arange(len(candidates))]
         return Losses(parts, losses[0].weights, self.names[best])

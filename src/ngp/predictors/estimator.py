@@ -166,9 +166,10 @@ class EstimatorScorer(Scorer):
         selected = np.asarray(selected, dtype=np.intp)
         length = self._chunk_length(candidates)
         chunks = [_chunk(selected, candidates, start, start + length) for start in range(0, len(candidates), length)]
+        counts = [min(length, len(candidates) - start) for start in range(0, len(candidates), length)]
         shared = self.problem, _Step(self.trainer, os.getpid(), get_config())
         with _held_back_warnings() as warned:
-            results = run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared, prefer="processes")
+            results = run_tasks(_chunk_losses, chunks, self.n_jobs, shared=shared, prefer="processes", counts=counts)
         for _, elsewhere in results:
             for kind, warning in elsewhere.items():
                 warned.setdefault(kind, warning)

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ngp._progress import counted_in
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.folds import Round
 from ngp.data.problem import Problem
@@ -227,9 +228,10 @@ class KernelScorer(BoundScorer):
         starts = range(0, len(candidates), length)
         chunks = [candidates[start : start + length] for start in starts]
         if isinstance(self.algebra, NumpyAlgebra):
-            arguments = [(chunk,) for chunk in chunks]
-            return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs, shared=shared))
-        return np.concatenate([_chunk_losses(*shared, chunk) for chunk in chunks])  # a GPU gains nothing from threads
+            arguments, counts = [(chunk,) for chunk in chunks], map(len, chunks)
+            return np.concatenate(run_tasks(_chunk_losses, arguments, self.n_jobs, shared=shared, counts=counts))
+        # A GPU gains nothing from threads.
+        return np.concatenate([counted_in(_chunk_losses(*shared, chunk), len(chunk)) for chunk in chunks])
 
     def _chunk_length(self, n_candidates: int, n_new: int) -> int:
         """Number of candidates a task: no answer depends on it."""

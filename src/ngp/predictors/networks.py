@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ngp._progress import counted_in
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.problem import Problem
 from ngp.kernels.devices import require_torch, resolve_device
@@ -312,9 +313,9 @@ class NetworkScorer(BoundScorer):
             chunks = [order[i : i + length] for i in range(0, len(order), length)]
             arguments = [([candidates[i] for i in chunk],) for chunk in chunks]
             if self.device == "cpu":
-                losses = run_tasks(_step_losses, arguments, self.n_jobs, shared=shared)
+                losses = run_tasks(_step_losses, arguments, self.n_jobs, shared=shared, counts=map(len, chunks))
             else:  # a GPU gains nothing from threads
-                losses = [_step_losses(*shared, *each) for each in arguments]
+                losses = [counted_in(_step_losses(*shared, *each), len(each[0])) for each in arguments]
         parts = np.empty((len(candidates), len(self.problem.part_weights)))
         parts[order] = np.concatenate(losses)
         return Losses(parts, self.problem.part_weights)

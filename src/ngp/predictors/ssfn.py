@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ngp._progress import counted_in
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.folds import Round
 from ngp.data.losses import mistakes
@@ -375,7 +376,8 @@ class SSFNScorer(BoundScorer):
         length = self._chunk_length(*columns.shape)
         some = [slice(start, start + length) for start in range(0, len(columns), length)]
         chunks = [(columns[each], known and known[each], remembers) for each in some]
-        found = run_tasks(_chunk_losses, chunks, self.n_jobs, shared=(self.problem, self, step))
+        counts = [len(chunk[0]) for chunk in chunks]
+        found = run_tasks(_chunk_losses, chunks, self.n_jobs, shared=(self.problem, self, step), counts=counts)
         parts, predictions = zip(*found, strict=True)
         return np.concatenate(parts), [own for each in predictions for own in zip(*each, strict=True)]
 
@@ -795,7 +797,7 @@ class SSFNGpuScorer(SSFNScorer):
                 columns = self._columns(chunk.ravel(), number).unflatten(0, chunk.shape)
                 parts.append(self._part_losses(number, stack.predictions(columns)))
             losses = np.concatenate(parts, axis=1)
-            chunks.append(losses[: len(chunk)])
+            chunks.append(counted_in(losses[: len(chunk)], len(chunk)))
             alone.append(losses[len(chunk) :])
             stacks = [replace(stack, alone=None) for stack in stacks]
         return np.concatenate([*chunks, *alone])
@@ -912,7 +914,8 @@ class SSFNClusterScorer(SSFNGpuScorer):
         length = max(1, -(-len(candidates) // n_chunks))
         starts = range(0, len(candidates), length)
         arguments = [(selected, candidates.part(start, start + length)) for start in starts]
-        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self))
+        counts = [len(some) for _, some in arguments]
+        parts = run_tasks(_worker_losses, arguments, self.n_jobs, shared=(self.problem, self), counts=counts)
         return Losses(np.concatenate(parts), self.problem.part_weights)
 
     def out_of_fold(self, selected: IntArray, new: IntArray) -> Sequence[AnyArray]:

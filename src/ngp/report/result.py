@@ -162,7 +162,7 @@ class Result:
     stability : Halves or None
         How often each group was selected on halves of the rows, if that was measured.
     fit : Fit or None
-        How well the final predictor does on rows that were held out, if there are such.
+        How well the final predictor does on rows that were held out; None if there are none, or no predictor.
     image : Image or None
         Shape and mean image, if the columns are the pixels of an image.
 
@@ -239,7 +239,7 @@ class Result:
             path=[replace(step, columns=np.unique(_origin(selector)[step.columns])) for step in selector.path_],
             correlations=_correlations(selector, X),
             stability=_stability(selector),
-            fit=None if held_out is None else _fit(selector, *held_out),
+            fit=_fit(selector, *held_out) if held_out is not None and hasattr(selector, "predictor_") else None,
             image=None if image_shape is None else _image(selector, X, image_shape),
         )
 
