@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import machine_facts, print_facts, save_json
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.datasets import make_artificial
 from ngp.paper.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db
 from ngp.paper.regression import TOL, PublishedRule
@@ -31,7 +31,7 @@ def run(predictor: str, protocol: str, seed: int, n_features: int, n_jobs: int) 
     if published:
         settings = {"cv": test, "stop": PublishedRule(float(np.mean(test[1] ** 2)))}
     start = perf_counter()
-    selector = NeuralGreedyPursuit(predictor, random_state=seed, n_jobs=n_jobs, **settings).fit(*train)
+    selector = NGPRegressor(predictor, random_state=seed, n_jobs=n_jobs, **settings).fit(*train)
     return {
         "seed": seed,
         "order": selector.order_.tolist(),

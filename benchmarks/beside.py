@@ -93,8 +93,6 @@ def prepare(case: Case) -> Prepared:
     """A selector and random data."""
     import numpy as np
 
-    from ngp import NeuralGreedyPursuit
-
     (n_samples, n_features, n_classes), parameters, predictor = case
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_samples, n_features))
@@ -103,7 +101,15 @@ def prepare(case: Case) -> Prepared:
     if n_classes:
         y = np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)
     made = predictor() if callable(predictor) else predictor
-    return NeuralGreedyPursuit(made, **{"n_jobs": -1, "random_state": 0} | dict(parameters)), X, y, None
+    return make_selector(y, predictor=made, **{"n_jobs": -1, "random_state": 0} | dict(parameters)), X, y, None
+
+
+def make_selector(y: Any, **parameters: Any) -> Any:
+    """A selector that predicts; NeuralGreedyPursuit did in trees that have no others."""
+    import ngp
+
+    kind = "NGPClassifier" if y.dtype.kind in "iu" else "NGPRegressor"
+    return getattr(ngp, kind, ngp.NeuralGreedyPursuit)(**parameters)
 
 
 def write_case(file: Path, parameters: Mapping[str, Any], X: Any, y: Any, test: tuple[Any, Any] | None) -> None:
@@ -118,11 +124,9 @@ def read_case(file: Path) -> Prepared:
     """A selector and the data in a file."""
     import numpy as np
 
-    from ngp import NeuralGreedyPursuit
-
     with np.load(file) as case:
         test = (case["X_test"], case["y_test"]) if "X_test" in case else None
-        return NeuralGreedyPursuit(**json.loads(str(case["parameters"]))), case["X"], case["y"], test
+        return make_selector(case["y"], **json.loads(str(case["parameters"]))), case["X"], case["y"], test
 
 
 class Side:

@@ -111,9 +111,8 @@ def run_once(
 
 def select(X: AnyArray, y: AnyArray, seed: int, k: int, device: str) -> list[int]:
     """The columns, in the order in which they were selected."""
-    # The default predictor. Only its selection is used, so the final one needn't look for its best size.
     selector = NeuralGreedyPursuit(
-        SSFN(refit_units=100),
+        SSFN(),
         n_features_to_select=k,
         task="classification",
         device=device,

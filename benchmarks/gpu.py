@@ -18,7 +18,7 @@ import torch
 
 from benchmarks.common import machine_facts, print_facts, save_json
 from benchmarks.data import make_wide_data
-from ngp import NeuralGreedyPursuit
+from ngp import NGPClassifier, NGPRegressor
 from ngp.data.groups import make_groups
 from ngp.data.problem import make_problem
 from ngp.datasets import load_mnist
@@ -50,10 +50,11 @@ def mnist(n_images: int) -> tuple[Any, Any]:
 
 def pursue(
     X: Any, y: Any, device: str = "cuda", refit_units: Any = N_UNITS, dtype: str = "float32", **settings: Any
-) -> tuple[NeuralGreedyPursuit, float]:
+) -> tuple[NGPClassifier | NGPRegressor, float]:
     """A fitted selector, and the seconds of the whole fit."""
     predictor = SSFN(n_draws=1, n_units=N_UNITS, refit_units=refit_units, dtype=dtype)
-    selector = NeuralGreedyPursuit(predictor, random_state=0, device=device, n_jobs=-1, **settings)
+    kind = NGPClassifier if np.issubdtype(y.dtype, np.integer) else NGPRegressor
+    selector = kind(predictor, random_state=0, device=device, n_jobs=-1, **settings)
     start = perf_counter()
     selector.fit(X, y)
     return selector, perf_counter() - start

@@ -15,20 +15,20 @@ from pathlib import Path
 
 import numpy as np
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.datasets import make_artificial
 from ngp.greedy.checkpoint import Checkpoint, steps_as_arrays
 
 N_FEATURES = 20
 
 
-def fit(checkpoint: Path | None) -> NeuralGreedyPursuit:
+def fit(checkpoint: Path | None) -> NGPRegressor:
     """A second or two of work, in many steps."""
     X, y, _ = make_artificial(300, 150, random_state=0)
-    return NeuralGreedyPursuit(n_features_to_select=N_FEATURES, checkpoint=checkpoint, random_state=0).fit(X, y)
+    return NGPRegressor(n_features_to_select=N_FEATURES, checkpoint=checkpoint, random_state=0).fit(X, y)
 
 
-def fingerprint(selector: NeuralGreedyPursuit) -> bytes:
+def fingerprint(selector: NGPRegressor) -> bytes:
     """All bits of the path but the times, and of some predictions."""
     arrays = steps_as_arrays([replace(step, seconds=0.0) for step in selector.path_])
     X, _, _ = make_artificial(50, 150, random_state=1)

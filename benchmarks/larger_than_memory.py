@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.common import machine_facts, print_facts, save_json, side_by_side
 from benchmarks.memory import peak_mb, status_mb
-from ngp import NeuralGreedyPursuit, open_columns
+from ngp import NGPRegressor, open_columns
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.data.sources import as_columns
@@ -72,7 +72,7 @@ def fit_sparse_file(folder: Path, gigabytes: float) -> dict[str, Any]:
     """One fit, two features to select."""
     file = folder / "sparse.dat"
     X, y, truth = make_sparse_file(file, gigabytes)
-    selector = NeuralGreedyPursuit(n_features_to_select=2, n_jobs=-1, random_state=0)
+    selector = NGPRegressor(n_features_to_select=2, n_jobs=-1, random_state=0)
     memory: dict[str, float] = {"before_mb": status_mb("RssAnon") or 0.0}
     begin = perf_counter()
     with watched_memory(memory), warnings.catch_warnings():

@@ -36,12 +36,12 @@ def make_rows(n_rows: int, n_columns: int, dtype: str) -> tuple[AnyArray, FloatA
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Fit, in this process; what it held before counts as the data's."""
-    from ngp import NeuralGreedyPursuit
+    from ngp import NGPRegressor
     from ngp.predictors import SSFN
 
     X, y = make_rows(options.rows, options.columns, options.dtype)
     predictor = SSFN(n_draws=options.draws)
-    selector = NeuralGreedyPursuit(predictor, n_features_to_select=options.selected, n_jobs=-1, random_state=0)
+    selector = NGPRegressor(predictor, n_features_to_select=options.selected, n_jobs=-1, random_state=0)
     before = status_mb("VmRSS") or peak_mb()
     start = perf_counter()
     selector.fit(X, y)

@@ -39,12 +39,12 @@ def peak_mb() -> float:
 
 
 def main() -> None:
-    from ngp import NeuralGreedyPursuit
+    from ngp import NGPRegressor
     from ngp.predictors import SSFN
 
     n_samples, n_features, n_selected = map(int, sys.argv[1:])
     X, y = make_wide_data(n_samples, n_features, "float64")
-    selector = NeuralGreedyPursuit(SSFN(n_draws=1), n_features_to_select=n_selected, n_jobs=-1, random_state=0)
+    selector = NGPRegressor(SSFN(n_draws=1), n_features_to_select=n_selected, n_jobs=-1, random_state=0)
     before = status_mb("VmRSS") or peak_mb()
     selector.fit(X, y)
     print(json.dumps({"x_mb": X.nbytes / 2**20, "beside_x_mb": peak_mb() - before}))

@@ -62,7 +62,7 @@ def run(name: str, seed: int) -> dict[str, Any]:
 
     with warnings.catch_warnings(), patch.object(Search, "_race", both):
         warnings.simplefilter("ignore")
-        selector = NeuralGreedyPursuit(SSFN(refit_units=100), task=task, device="cpu", n_jobs=1, random_state=seed)
+        selector = NeuralGreedyPursuit(SSFN(), task=task, device="cpu", n_jobs=1, random_state=seed)
         selector.fit(X, y)
     steps, selected = [], frozenset[int]()
     for group in selector.order_.tolist():

@@ -23,7 +23,7 @@ from benchmarks.common import machine_facts, matmul_gflops, print_facts, save_js
 from benchmarks.data import make_wide_data
 from benchmarks.memory import fit_memory
 from benchmarks.plain import PlainLoop
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.groups import make_groups
 from ngp.data.problem import make_problem
@@ -81,9 +81,9 @@ def bind(
     return SSFN(n_units=N_UNITS, n_draws=n_draws, dtype=dtype).bind(problem, random_state=0, n_jobs=n_jobs)
 
 
-def make_selector(n_features: int, n_jobs: int = -1) -> NeuralGreedyPursuit:
+def make_selector(n_features: int, n_jobs: int = -1) -> NGPRegressor:
     predictor = SSFN(n_units=N_UNITS, n_draws=1)
-    return NeuralGreedyPursuit(predictor, n_features_to_select=n_features, cv=N_FOLDS, n_jobs=n_jobs, random_state=0)
+    return NGPRegressor(predictor, n_features_to_select=n_features, cv=N_FOLDS, n_jobs=n_jobs, random_state=0)
 
 
 # ---------------------------------------------------------------- the headline

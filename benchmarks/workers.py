@@ -19,7 +19,7 @@ from joblib.parallel import get_active_backend
 
 from benchmarks.common import machine_facts, print_facts, save_json, side_by_side
 from benchmarks.data import make_wide_data
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp._types import AnyArray, FloatArray
 from ngp.kernels.parallel import Workers, find_workers
 from ngp.predictors import SSFN
@@ -28,11 +28,11 @@ BACKENDS = ("threading", "loky", "dask", "ray")
 WORKERS = (1, 2)
 N_TASKS = 200  # that do nothing
 
-Fit = Callable[[], NeuralGreedyPursuit]
+Fit = Callable[[], NGPRegressor]
 
 
-def fit(X: AnyArray, y: FloatArray, n_features: int, **config: Any) -> NeuralGreedyPursuit:
-    selector = NeuralGreedyPursuit(SSFN(n_draws=1), n_features_to_select=n_features, random_state=0)
+def fit(X: AnyArray, y: FloatArray, n_features: int, **config: Any) -> NGPRegressor:
+    selector = NGPRegressor(SSFN(n_draws=1), n_features_to_select=n_features, random_state=0)
     with parallel_config(**config):
         return selector.fit(X, y)
 

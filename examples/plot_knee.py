@@ -9,21 +9,19 @@ rules do.
 
 import matplotlib.pyplot as plt
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.datasets import make_artificial
 
 X, y, truth = make_artificial(1150, 30, random_state=1)
 X_train, y_train, X_new, y_new = X[:150], y[:150], X[150:], y[150:]
 
 # %%
-# First the whole path, beyond the knee. The same seed gives the same steps, so a fit with fewer
-# columns ends earlier on the same path. Its error on new rows says what the columns are worth.
+# First the whole path, beyond the knee. ``cut`` gives a fitted selector for each number of
+# columns on it. Its error on new rows says what the columns are worth.
 
-fits = [
-    NeuralGreedyPursuit(n_features_to_select=n, random_state=0).fit(X_train, y_train)
-    for n in range(1, 11)
-]
-path = fits[-1].path_
+whole = NGPRegressor(n_features_to_select=10, random_state=0).fit(X_train, y_train)
+path = whole.path_
+fits = [whole.cut(n, X_train, y_train) for n in range(1, 11)]
 new_loss = [((fit.predict(X_new) - y_new) ** 2).mean() for fit in fits]
 
 # %%
@@ -38,7 +36,7 @@ rules = {
 }
 ends = {}
 for name, rule in rules.items():
-    selector = NeuralGreedyPursuit(**rule, random_state=0).fit(X_train, y_train)
+    selector = NGPRegressor(**rule, random_state=0).fit(X_train, y_train)
     ends.setdefault(len(selector.order_), []).append(name)
     print(f"{name:11} {len(selector.order_)} columns: {selector.stop_reason_}")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from ngp import NeuralGreedyPursuit
+from ngp import NeuralGreedyPursuit, NGPClassifier, NGPRegressor
 from ngp.data.problem import Problem
 from ngp.predictors import CNN, MLP, SSFN
 from ngp.predictors.base import ColumnSets, Losses, Predictor, Scorer
@@ -39,13 +39,14 @@ def make_data(kind: str = "regression", n_samples: int = 70, seed: int = 0) -> t
     return X, y
 
 
-def make_selector(predictor: Any, **settings: Any) -> NeuralGreedyPursuit:
+def make_selector(predictor: Any, kind: str = "regression", **settings: Any) -> Any:
     common = {"n_features_to_select": 2, "cv": 3, "device": "cpu", "random_state": 0}
-    return NeuralGreedyPursuit(predictor, **{**common, **settings})
+    selector = NGPClassifier if kind in ("binary", "classes") else NGPRegressor
+    return selector(predictor, **{**common, **settings})
 
 
-def fit(predictor: Any, kind: str = "regression", **settings: Any) -> NeuralGreedyPursuit:
-    return make_selector(predictor, **settings).fit(*make_data(kind))
+def fit(predictor: Any, kind: str = "regression", **settings: Any) -> Any:
+    return make_selector(predictor, kind, **settings).fit(*make_data(kind))
 
 
 def names(selector: NeuralGreedyPursuit) -> list[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPClassifier, NGPRegressor
 from ngp.data.groups import image_windows
 from ngp.predictors import SSFN
 from ngp.report.result import Result
@@ -36,7 +36,9 @@ NASTY = [
 class Case:
     """A fitted selector with its data, and the result."""
 
-    def __init__(self, selector: NeuralGreedyPursuit, X: Any, y: Any, n_halves: int = 0, **options: Any) -> None:
+    def __init__(
+        self, selector: NGPClassifier | NGPRegressor, X: Any, y: Any, n_halves: int = 0, **options: Any
+    ) -> None:
         self.selector, self.X, self.y = selector.fit(X, y), X, y
         if n_halves:
             selector.measure_stability(X, y, n_halves=n_halves)
@@ -55,7 +57,7 @@ def regression() -> Case:
     X = rng.normal(size=(160, 8))
     X[:, 7] = X[:, 0] + 0.3 * rng.normal(size=160)
     y = 3 * X[:, 0] + X[:, 1] ** 2 + X[:, 2] + 0.1 * rng.normal(size=160)
-    selector = NeuralGreedyPursuit(QUICK, random_state=0)
+    selector = NGPRegressor(QUICK, random_state=0)
     return Case(selector, X[:120], y[:120], target="yield", held_out=(X[120:], y[120:]))
 
 
@@ -67,7 +69,7 @@ def categories() -> Case:
     age = rng.normal(50, 10, 150)
     table = {"town": pd.Categorical(town), "age": age, "smoker": pd.Categorical(smoker), "noise": rng.normal(size=150)}
     y = np.where(age / 10 + 2 * (smoker == "yes") + (town == "Ulm") + 0.3 * rng.normal(size=150) > 6, "high", "low")
-    return Case(NeuralGreedyPursuit(QUICK, fixed=["age"], stop="plateau", random_state=0), pd.DataFrame(table), y)
+    return Case(NGPClassifier(QUICK, fixed=["age"], stop="plateau", random_state=0), pd.DataFrame(table), y)
 
 
 @cache
@@ -75,7 +77,7 @@ def digits() -> Case:
     """Windows of an image."""
     X, y = load_digits(return_X_y=True)
     X = X + np.random.default_rng(0).normal(scale=0.01, size=X.shape)  # so that no pixel is constant
-    selector = NeuralGreedyPursuit(QUICK, groups=image_windows((8, 8), 2), n_features_to_select=3, random_state=0)
+    selector = NGPClassifier(QUICK, groups=image_windows((8, 8), 2), n_features_to_select=3, random_state=0)
     return Case(selector, X[:300], y[:300], target="digit", held_out=(X[300:500], y[300:500]), image_shape=(8, 8))
 
 
@@ -85,7 +87,7 @@ def many() -> Case:
     rng = np.random.default_rng(2)
     X = pd.DataFrame(rng.normal(size=(100, 300)), columns=[f"gene_{i:04d}_expression_level" for i in range(300)])
     y = X.iloc[:, :6].sum(axis=1) + 0.1 * rng.normal(size=100)
-    return Case(NeuralGreedyPursuit(QUICK, n_features_to_select=7, cv=2, random_state=0), X, y)
+    return Case(NGPRegressor(QUICK, n_features_to_select=7, cv=2, random_state=0), X, y)
 
 
 @cache
@@ -94,7 +96,7 @@ def nasty() -> Case:
     rng = np.random.default_rng(3)
     X = pd.DataFrame(rng.normal(size=(100, len(NASTY))), columns=NASTY)
     y = X.to_numpy() @ np.linspace(3, 1, len(NASTY))
-    selector = NeuralGreedyPursuit(QUICK, n_features_to_select=9, random_state=0)
+    selector = NGPRegressor(QUICK, n_features_to_select=9, random_state=0)
     return Case(selector, X, y, target='<b>target</b>\n"; DROP')
 
 
@@ -102,7 +104,7 @@ def nasty() -> Case:
 def nothing() -> Case:
     """A threshold that no feature meets."""
     rng = np.random.default_rng(4)
-    selector = NeuralGreedyPursuit(QUICK, tol=9.0, random_state=0)
+    selector = NGPRegressor(QUICK, tol=9.0, random_state=0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Nothing was selected")
         return Case(selector, rng.normal(size=(60, 4)), rng.normal(size=60))
@@ -116,19 +118,19 @@ def decoy() -> Case:
     total = X[:, :4].sum(axis=1)
     X[:, 4] = total + rng.normal(size=300)
     y = total + 0.3 * rng.normal(size=300)
-    return Case(NeuralGreedyPursuit(tol=0.05, floating=True, random_state=0), X, y)
+    return Case(NGPRegressor(tol=0.05, floating=True, random_state=0), X, y)
 
 
 @cache
 def exchanges() -> Case:
     """Two decoys: steps are taken back in the middle of the path, and one column is exchanged and dropped later."""
-    return Case(NeuralGreedyPursuit(QUICK, tol=0.05, floating=True, random_state=0), *_two_decoys(3))
+    return Case(NGPRegressor(QUICK, tol=0.05, floating=True, random_state=0), *_two_decoys(3))
 
 
 @cache
 def fluctuations() -> Case:
     """What was dropped comes back in an exchange; drops are taken back, too."""
-    return Case(NeuralGreedyPursuit(QUICK, stop="plateau", floating=True, random_state=0), *_two_decoys(0))
+    return Case(NGPRegressor(QUICK, stop="plateau", floating=True, random_state=0), *_two_decoys(0))
 
 
 def _two_decoys(seed: int) -> tuple[Any, Any]:
@@ -150,7 +152,7 @@ def halved() -> Case:
     X = rng.normal(size=(200, 6))
     X[:, 5] = X[:, 0] + 0.1 * rng.normal(size=200)
     y = np.tanh(X[:, 0]) + np.abs(X[:, 3]) + 0.1 * rng.normal(size=200)
-    return Case(NeuralGreedyPursuit(QUICK, n_features_to_select=2, random_state=0), X, y, n_halves=30)
+    return Case(NGPRegressor(QUICK, n_features_to_select=2, random_state=0), X, y, n_halves=30)
 
 
 CASES = {case.__name__: case for case in (regression, categories, digits, many, nasty, nothing, halved)} | FLOATING

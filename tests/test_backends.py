@@ -18,7 +18,7 @@ from joblib import parallel_config
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeRegressor
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels import parallel
@@ -84,16 +84,16 @@ def using(backend: str, **options: Any) -> Any:
     return parallel_config(backend=backend, **options)
 
 
-def fit(predictor: str = "ssfn", n_features: int = 3) -> NeuralGreedyPursuit:
-    return NeuralGreedyPursuit(PREDICTORS[predictor], n_features_to_select=n_features, random_state=0).fit(X, Y)
+def fit(predictor: str = "ssfn", n_features: int = 3) -> NGPRegressor:
+    return NGPRegressor(PREDICTORS[predictor], n_features_to_select=n_features, random_state=0).fit(X, Y)
 
 
 @cache
-def plain_fit(predictor: str) -> NeuralGreedyPursuit:
+def plain_fit(predictor: str) -> NGPRegressor:
     return fit(predictor)
 
 
-def assert_same(found: NeuralGreedyPursuit, predictor: str = "ssfn") -> None:
+def assert_same(found: NGPRegressor, predictor: str = "ssfn") -> None:
     expected = plain_fit(predictor)
     assert found.order_.tolist() == expected.order_.tolist()
     np.testing.assert_array_equal(found.losses_, expected.losses_)
@@ -134,7 +134,7 @@ def test_neither_chunks_nor_workers_count(
 
 @pytest.mark.parametrize("backend", ["loky", "dask"], indirect=True)
 def test_fits_inside_of_tasks_are_the_same(backend: str) -> None:
-    selector = NeuralGreedyPursuit(PREDICTORS["ssfn"], n_features_to_select=2, random_state=0)
+    selector = NGPRegressor(PREDICTORS["ssfn"], n_features_to_select=2, random_state=0)
     expected = cross_val_score(selector, X, Y, cv=3)
     with using(backend, n_jobs=2):
         np.testing.assert_array_equal(cross_val_score(selector, X, Y, cv=3), expected)

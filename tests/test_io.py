@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from ngp import NeuralGreedyPursuit, SSFNRegressor
+from ngp import NeuralGreedyPursuit, NGPClassifier, NGPRegressor, SSFNRegressor
 from ngp.data.groups import image_windows
 from ngp.greedy import stopping
 from ngp.io import load, markdown_table, save, write_whole
@@ -62,17 +62,22 @@ PREDICTORS: dict[str, tuple[Any, str]] = {
 }
 
 
-def fitted(predictor: Any = FAST, target: str = "regression", data: Any = X, **others: Any) -> NeuralGreedyPursuit:
+def fitted(predictor: Any = FAST, target: str = "regression", data: Any = X, **others: Any) -> Any:
     parameters = {"n_features_to_select": 2, "cv": 2, "random_state": 0, **others}
-    return NeuralGreedyPursuit(predictor, **parameters).fit(data, TARGETS[target])
+    kind = NGPClassifier if target in ("text", "classes") else NGPRegressor
+    return kind(predictor, **parameters).fit(data, TARGETS[target])
 
 
-def after_saving(selector: NeuralGreedyPursuit, folder: Path) -> NeuralGreedyPursuit:
+def saved(selector: NeuralGreedyPursuit, folder: Path) -> Path:
     selector.save(folder / "selector.ngp")
-    return NeuralGreedyPursuit.load(folder / "selector.ngp")
+    return folder / "selector.ngp"
 
 
-def assert_same(first: NeuralGreedyPursuit, second: NeuralGreedyPursuit, data: Any = X) -> None:
+def after_saving(selector: Any, folder: Path) -> Any:
+    return NeuralGreedyPursuit.load(saved(selector, folder))
+
+
+def assert_same(first: Any, second: Any, data: Any = X) -> None:
     """Everything that a user can ask for is the same, bit for bit."""
     assert repr(first.get_params()) == repr(second.get_params())
     assert set(vars(first)) == set(vars(second))
@@ -93,6 +98,17 @@ def test_every_predictor_comes_back(name: str, tmp_path: Path) -> None:
     loaded = after_saving(selector, tmp_path)
     assert_same(selector, loaded)
     assert_same(selector, after_saving(loaded, tmp_path))
+
+
+def test_all_classes_come_back_as_what_they_were(tmp_path: Path) -> None:
+    selector = NeuralGreedyPursuit(FAST, n_features_to_select=2, cv=2, random_state=0).fit(X, SIGNAL)
+    loaded = after_saving(selector, tmp_path)
+    assert type(loaded) is NeuralGreedyPursuit
+    assert repr(loaded.path_) == repr(selector.path_)
+    np.testing.assert_array_equal(loaded.cut(1).transform(X), selector.cut(1).transform(X))
+    assert type(NGPRegressor.load(saved(fitted(), tmp_path))) is NGPRegressor
+    with pytest.raises(TypeError, match=r"holds NGPRegressor, and this is NGPClassifier\.load: use NGPRegressor\.load"):
+        NGPClassifier.load(saved(fitted(), tmp_path))
 
 
 @pytest.mark.filterwarnings("ignore:Nothing was selected")

@@ -20,15 +20,15 @@ from joblib import parallel_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.callback import ProgressBar
-from sklearn.datasets import load_wine
-from sklearn.exceptions import NotFittedError
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from ngp import NeuralGreedyPursuit
+from ngp import NeuralGreedyPursuit, NGPClassifier, NGPRegressor
 from ngp._formatting import step_line
 from ngp.data.groups import image_windows, make_groups
 from ngp.datasets import make_artificial, make_gravitation
@@ -42,15 +42,15 @@ FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("task", ["regression", "classification", "auto"])
-def test_scikit_learn_conventions(task: str) -> None:
-    if task == "auto":  # with p-values
+@pytest.mark.parametrize("kind", [NeuralGreedyPursuit, NGPRegressor, NGPClassifier])
+def test_scikit_learn_conventions(kind: type[NeuralGreedyPursuit]) -> None:
+    if kind is NeuralGreedyPursuit:  # with p-values
         # As with scikit-learn's own estimators that resample: the rows of the redrawn columns are permuted one by one.
         reason = "p-values count a repeated row as several"
         failing = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
-        check_estimator(NeuralGreedyPursuit(FAST), expected_failed_checks=failing)
+        check_estimator(kind(FAST), expected_failed_checks=failing)
     else:
-        check_estimator(NeuralGreedyPursuit(FAST, tol=0.09, task=task))
+        check_estimator(kind(FAST, tol=0.09))
 
 
 def make_data(n_samples: int = 80, n_columns: int = 6, seed: int = 0) -> tuple[Any, Any]:
@@ -60,11 +60,15 @@ def make_data(n_samples: int = 80, n_columns: int = 6, seed: int = 0) -> tuple[A
     return X, 2 * X[:, 4] + np.abs(X[:, 1]) + 0.1 * rng.normal(size=n_samples)
 
 
-def make_selector(*args: Any, **settings: Any) -> NeuralGreedyPursuit:
-    return NeuralGreedyPursuit(*(args or (FAST,)), **{"random_state": 0, **settings})
+def make_selector(*args: Any, **settings: Any) -> NGPRegressor:
+    return NGPRegressor(*(args or (FAST,)), **{"random_state": 0, **settings})
 
 
-def fit(*args: Any, **settings: Any) -> NeuralGreedyPursuit:
+def make_classifier(**settings: Any) -> NGPClassifier:
+    return NGPClassifier(FAST, **{"random_state": 0, **settings})
+
+
+def fit(*args: Any, **settings: Any) -> NGPRegressor:
     return make_selector(*args, **settings).fit(*make_data())
 
 
@@ -115,6 +119,8 @@ def test_there_are_seventeen_parameters() -> None:
     )
     assert len(names.split()) == 17
     assert sorted(NeuralGreedyPursuit().get_params(deep=False)) == sorted(names.split())
+    for kind in (NGPRegressor, NGPClassifier):
+        assert sorted(["task", *kind().get_params(deep=False)]) == sorted(names.split())
 
 
 @pytest.mark.parametrize(
@@ -183,9 +189,12 @@ def test_nothing_is_a_valid_selection() -> None:
         assert selector.transform(X).shape == (80, 0)
     labels = np.where(np.arange(80) % 4 > 0, "often", "rare")
     with pytest.warns(UserWarning, match="Nothing was selected"):
-        classifier = make_selector(tol=1e6).fit(X, labels)
+        classifier = make_classifier(tol=1e6).fit(X, labels)
     np.testing.assert_allclose(classifier.predict_proba(X), np.tile([0.75, 0.25], (80, 1)))
     assert (classifier.predict(X) == "often").all()
+    with pytest.warns(UserWarning, match=r"Nothing was selected \(no .*\)\.$") as caught:
+        NeuralGreedyPursuit(FAST, tol=1e6).fit(X, y)
+    assert caught[0].filename == __file__
 
 
 def test_fixed_columns_are_selected_without_rank() -> None:
@@ -252,7 +261,7 @@ def test_fewer_features_than_asked_for_are_told() -> None:
 
 def test_clone_pickle_and_parameters() -> None:
     X, y = make_data()
-    selector = make_selector(n_features_to_select=2)
+    selector = make_classifier(n_features_to_select=2)
     assert selector.get_params()["predictor__n_units"] == 15
     copy = clone(selector).set_params(predictor__n_units=9, tol=0.5)
     assert (copy.predictor.n_units, copy.tol, selector.predictor.n_units) == (9, 0.5, 15)
@@ -269,9 +278,9 @@ def test_clone_pickle_and_parameters() -> None:
 def test_inside_a_search_over_a_pipeline() -> None:
     X, y = make_data()
     pipeline = make_pipeline(StandardScaler(), make_selector())
-    grid = {"neuralgreedypursuit__n_features_to_select": [1, 2], "neuralgreedypursuit__predictor__n_units": [5, 20]}
+    grid = {"ngpregressor__n_features_to_select": [1, 2], "ngpregressor__predictor__n_units": [5, 20]}
     search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
-    assert search.best_params_["neuralgreedypursuit__n_features_to_select"] == 2
+    assert search.best_params_["ngpregressor__n_features_to_select"] == 2
     assert search.best_estimator_[-1].order_.tolist() == [4, 1]
 
 
@@ -366,7 +375,7 @@ def test_classes_of_every_type() -> None:
     X, y = make_data()
     for classes in ([False, True], ["no", "yes"], [3, 7], [-1.0, 1.0]):
         labels = np.array(classes)[(y > np.median(y)).astype(int)]
-        selector = make_selector(n_features_to_select=2).fit(X, labels)
+        selector = make_classifier(n_features_to_select=2).fit(X, labels)
         assert (selector.task_, selector.classes_.tolist()) == ("classification", classes)
         assert selector.predict(X).dtype == labels.dtype
         assert selector.score(X, labels) > 0.9
@@ -379,7 +388,7 @@ def test_probabilities_agree_with_predictions(n_classes: int, loss: str) -> None
     X, y = make_data()
     names = np.array(["low", "middle", "high"])[:n_classes]
     labels = names[np.searchsorted(np.quantile(y, np.arange(1, n_classes) / n_classes), y)]
-    selector = make_selector(n_features_to_select=2, loss=loss).fit(X, labels)
+    selector = make_classifier(n_features_to_select=2, loss=loss).fit(X, labels)
     assert selector.order_[0] == 4
     probabilities = selector.predict_proba(X)
     assert probabilities.shape == (80, n_classes)
@@ -390,35 +399,51 @@ def test_probabilities_agree_with_predictions(n_classes: int, loss: str) -> None
     assert selector.score(X, labels) == np.mean(selector.predict(X) == labels) > 0.8
 
 
-def test_a_regression_has_no_probabilities() -> None:
-    selector = fit(n_features_to_select=1)
-    assert not hasattr(selector, "predict_proba")
-    with pytest.raises(AttributeError, match="predict_proba"):
-        selector.predict_proba(make_data()[0])
-    selector.fit(make_data()[0], np.arange(80) % 2)
-    assert hasattr(selector, "predict_proba")
-    selector.fit(*make_data())
-    assert not hasattr(selector, "classes_")
-
-
-def test_scikit_learn_knows_the_task_once_it_is_given_or_seen() -> None:
+def test_the_class_says_what_it_is_for() -> None:
     X, y = make_data()
-    selector = make_selector(n_features_to_select=1)
-    assert not is_classifier(selector)
-    assert not is_regressor(selector)
-    assert is_classifier(selector.fit(X, y > np.median(y)))
-    assert is_regressor(selector.fit(X, y))
-    assert is_classifier(selector.set_params(task="classification"))
-    whole = np.round(y)  # many values: quantities, unless the task says otherwise
-    assert selector.fit(X, whole).task_ == "classification"
-    assert make_selector(n_features_to_select=1, task="regression").fit(X, np.arange(80) % 3).task_ == "regression"
+    labels, whole = np.where(y > np.median(y), "high", "low"), np.arange(80) % 3
+    selector = NeuralGreedyPursuit(FAST, n_features_to_select=1, random_state=0)
+    for target, task in [(y, "regression"), (labels, "classification"), (y, "regression")]:
+        selector.fit(X, target)
+        assert (selector.task_, hasattr(selector, "classes_")) == (task, task == "classification")
+        assert not is_classifier(selector)
+        assert not is_regressor(selector)
+        np.testing.assert_array_equal(selector.transform(X), X[:, [4]])
+    assert not any(hasattr(selector, name) for name in ("predict", "predict_proba", "score", "predictor_"))
+    assert selector.set_params(task="regression").fit(X, whole).task_ == "regression"
+    regressor, classifier = make_selector(n_features_to_select=1), make_classifier(n_features_to_select=1)
+    assert is_regressor(regressor)
+    assert not is_classifier(regressor)
+    assert not hasattr(regressor, "predict_proba")
+    assert is_classifier(classifier)
+    assert not is_regressor(classifier)
+    assert regressor.fit(X, whole).task_ == "regression"
+    assert classifier.fit(X, whole).task_ == "classification"
+    with pytest.raises(ValueError, match="Invalid parameter 'task' for estimator NGPRegressor"):
+        regressor.set_params(task="classification")
+    with pytest.raises(ValueError, match="A regression needs numbers in y: give numbers, or select for classes"):
+        regressor.fit(X, labels)
+
+
+def test_cross_validation_of_classes_is_stratified() -> None:
+    scores = cross_val_score(NGPClassifier(FAST, n_features_to_select=2), *load_iris(return_X_y=True), cv=3)
+    assert (scores > 0.85).all()
+
+
+def test_to_select_trains_no_final_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_data()
+    expected = fit(n_features_to_select=2).losses_
+    monkeypatch.setattr(SSFNScorer, "fit", lambda *_: pytest.fail("a final predictor was trained"))
+    selector = NeuralGreedyPursuit(FAST, n_features_to_select=2, random_state=0)
+    selector.estimate(X, y)
+    np.testing.assert_array_equal(selector.fit(X, y).losses_, expected)
 
 
 def test_a_selector_of_classes_is_stratified_ranked_and_calibrated_by_scikit_learn() -> None:
     X, y = make_data()
     ordered = np.argsort(y)  # so that plain blocks of rows would hold one class each
     X, high = X[ordered], np.where(y > np.median(y), "high", "low")[ordered]
-    selector = make_selector(n_features_to_select=1, task="classification")
+    selector = make_classifier(n_features_to_select=1)
     areas = cross_val_score(selector, X, high, cv=2, scoring="roc_auc")
     assert (areas > 0.8).all()
     assert CalibratedClassifierCV(selector, cv=2).fit(X, high).score(X, high) > 0.8
@@ -463,6 +488,29 @@ def test_sample_weights_are_routed() -> None:
         pipeline.fit(X, mixed, sample_weight=half)
         assert pipeline[-1].order_.tolist() == [4]
         assert pipeline.score(X, mixed, sample_weight=half) > 0.6
+
+
+def test_groups_of_samples_are_routed() -> None:
+    X, y = make_data()
+    together = np.arange(80) // 8
+    by_group = make_selector(n_features_to_select=2, cv=GroupKFold(5))
+    expected = clone(by_group).fit(X, y, cv_groups=together).losses_
+    with sklearn.config_context(enable_metadata_routing=True):
+        asking = clone(by_group).set_fit_request(cv_groups="groups")  # the same that the outer splitter gets
+        pipeline = make_pipeline(StandardScaler(), asking)
+        np.testing.assert_array_equal(pipeline.fit(X, y, groups=together)[-1].losses_, expected)
+        found = cross_validate(
+            pipeline, X, y, cv=GroupKFold(4), params={"groups": together}, return_estimator=True, return_indices=True
+        )
+        for fitted, rows in zip(found["estimator"], found["indices"]["train"], strict=True):
+            alone = make_pipeline(StandardScaler(), clone(by_group).set_fit_request(cv_groups=True))
+            alone.fit(X[rows], y[rows], cv_groups=together[rows])
+            np.testing.assert_array_equal(fitted[-1].losses_, alone[-1].losses_)
+        assert found["test_score"].mean() > 0.5
+        with pytest.raises(UnsetMetadataPassedError, match=r"\[sample_weight\] are passed but are not explicitly set"):
+            pipeline.fit(X, y, groups=together, sample_weight=np.ones(80))
+    plain = cross_validate(by_group, X, y, cv=4, params={"cv_groups": together})  # without routing
+    assert plain["test_score"].shape == (4,)
 
 
 # ---------------------------------------------------------------- who hears of the steps
@@ -518,7 +566,7 @@ def test_callbacks_can_stop_a_fit() -> None:
 def test_scikit_learns_progress_bar_works(capsys: pytest.CaptureFixture[str]) -> None:
     pipeline = make_pipeline(StandardScaler(), make_selector(n_features_to_select=2)).set_callbacks(ProgressBar())
     pipeline.fit(*make_data())
-    assert "NeuralGreedyPursuit" in capsys.readouterr().out
+    assert "NGPRegressor" in capsys.readouterr().out
 
 
 def test_the_log_and_the_screen_have_the_same_lines(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold
 
-from ngp import NeuralGreedyPursuit
+from ngp import NeuralGreedyPursuit, NGPRegressor
 from ngp.data.groups import image_windows, make_groups
 from ngp.greedy.stopping import Plateau
 from ngp.predictors import SSFN
@@ -71,7 +71,7 @@ def test_targets_that_do_not_fit_the_task() -> None:
         ({"task": "classification"}, y, "Unknown label type: continuous"),
         ({"task": "classification"}, np.ones(40), "y holds a single value"),
         ({"task": "classification"}, np.ones((40, 2), int), "takes one column of classes: y has several outputs"),
-        ({"task": "regression"}, ["a", "b"] * 20, "task='regression' needs numbers in y: give numbers or task="),
+        ({"task": "regression"}, ["a", "b"] * 20, "A regression needs numbers in y: give numbers, or select for"),
         ({"loss": "hinge"}, y, "loss='hinge' is for classes, and this is a regression: use loss='squared_error'"),
         ({"loss": "cross_entropy"}, y, "loss='cross_entropy' is for classes, and this is a regression"),
     ]:
@@ -159,7 +159,12 @@ def test_settings_that_do_not_fit(settings: dict[str, Any], error: type[Exceptio
 BAD_CV = {
     "None": (None, TypeError, "cv=None is no way of validation: give a number of folds"),
     "True": (True, TypeError, "cv=True is no way of validation"),
-    "no cv_groups": (GroupKFold(3), ValueError, "'groups' parameter should not be None"),
+    "no cv_groups": (
+        GroupKFold(3),
+        ValueError,
+        r"cv=GroupKFold\(.* keeps groups of rows .* give them to fit as cv_groups",
+    ),
+    "no cv_groups, left out": (LeaveOneGroupOut(), ValueError, "give them to fit as cv_groups, or give the splits"),
     "columns": ((X[:, :3], y), ValueError, r"cv=\(X, y\) of shapes \(40, 3\) and \(40,\) doesn't fit X with 5 columns"),
     "lengths": ((X, y[:7]), ValueError, r"cv=\(X, y\) of shapes \(40, 5\) and \(7,\) doesn't fit"),
     "outputs": ((X, np.column_stack([y, y])), ValueError, r"of shapes \(40, 5\) and \(40, 2\) doesn't fit"),
@@ -174,6 +179,11 @@ BAD_CV = {
 def test_bad_validation(cv: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make_selector(cv=cv).fit(X, y)
+
+
+def test_stratified_folds_need_groups_too() -> None:
+    with pytest.raises(ValueError, match=r"cv=StratifiedGroupKFold\(.* give them to fit as cv_groups, or give the spl"):
+        make_selector(cv=StratifiedGroupKFold(3)).fit(X, y > 0)
 
 
 def test_validation_classes_must_be_known() -> None:
@@ -231,9 +241,9 @@ def test_a_loss_that_the_predictor_cannot_score() -> None:
 
 
 def test_data_that_differ_from_those_of_fit() -> None:
-    selector = make_selector().fit(X, y)
+    selector = NGPRegressor(FAST, n_features_to_select=2, random_state=0).fit(X, y)
     for method in (selector.predict, selector.transform):
-        with pytest.raises(ValueError, match="X has 3 features, but NeuralGreedyPursuit is expecting 5 features"):
+        with pytest.raises(ValueError, match="X has 3 features, but NGPRegressor is expecting 5 features"):
             method(X[:, :3])
         with pytest.raises(ValueError, match=r"^Input X contains NaN: drop rows .*\.$"):
             method(spoiled(X, np.nan))

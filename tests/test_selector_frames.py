@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPClassifier, NGPRegressor
 from ngp.predictors import SSFN
 
 FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
@@ -20,8 +20,8 @@ TOWN = rng.choice(["Bonn", "Kiel", "Ulm"], 80)
 TARGET = VALUES[:, 3] + 2 * (TOWN == "Kiel") + 0.05 * rng.normal(size=80)
 
 
-def make_selector(**settings: Any) -> NeuralGreedyPursuit:
-    return NeuralGreedyPursuit(FAST, **{"n_features_to_select": 2, "random_state": 0, **settings})
+def make_selector(**settings: Any) -> NGPRegressor:
+    return NGPRegressor(FAST, **{"n_features_to_select": 2, "random_state": 0, **settings})
 
 
 def make_frame(kind: str, town: Any = TOWN, values: Any = VALUES) -> Any:
@@ -61,18 +61,30 @@ def test_names_come_out(frame: Any) -> None:
     assert not hasattr(selector.fit(VALUES, TARGET), "feature_names_in_")
 
 
+def test_an_empty_selection_of_a_table_has_no_columns(kind: str, frame: Any) -> None:
+    with pytest.warns(UserWarning, match="Nothing was selected"):
+        selector = make_selector(n_features_to_select=None, tol=1e9).fit(frame, TARGET)
+    with pytest.warns(UserWarning, match="No features were selected"):
+        result = selector.transform(frame)
+    assert type(result) is type(frame)
+    assert list(result.columns) == []
+
+
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 def test_the_output_may_be_a_frame(frame: Any, output: str) -> None:
     numbers = without_town(frame)
     result = make_selector().set_output(transform=output).fit_transform(numbers, TARGET)
     assert isinstance(result, pd.DataFrame if output == "pandas" else pl.DataFrame)
+    assert isinstance(make_selector().fit(VALUES, TARGET).transform(VALUES), np.ndarray)
     assert "y" in list(result.columns)
     assert result.shape == (80, 2)
 
 
-def test_types_survive_where_input_and_output_are_of_one_kind(kind: str, frame: Any) -> None:
-    selector = make_selector().set_output(transform=kind).fit(frame, TARGET)
-    result = selector.transform(frame)
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_table_stays_what_it_was(kind: str, frame: Any, asked: bool) -> None:
+    selector = make_selector().fit(frame, TARGET)
+    result = (selector.set_output(transform=kind) if asked else selector).transform(frame)
+    assert type(result) is type(frame)
     assert list(result.columns) == ["town", "y"]
     assert result["town"].dtype == frame["town"].dtype
     assert result["town"].to_list() == TOWN.tolist()
@@ -93,9 +105,6 @@ def test_a_category_is_one_feature(frame: Any) -> None:
     added = {step.name: len(step.columns) for step in selector.path_[1:]}
     assert added == {"town": 3, "y": 1}
     assert selector.get_feature_names_out().tolist() == ["town", "y"]
-    array = selector.transform(frame)
-    assert isinstance(array, np.ndarray)
-    assert array[:, 0].tolist() == TOWN.tolist()
     assert selector.score(frame, TARGET) > 0.95
 
 
@@ -115,12 +124,12 @@ def test_new_frames_may_hold_unknown_and_fewer_categories(kind: str, frame: Any)
     assert np.isfinite(mixed).all()
 
 
-@pytest.mark.filterwarnings("ignore:X has feature names, but NeuralGreedyPursuit was fitted without")
+@pytest.mark.filterwarnings("ignore:X has feature names, but NGPRegressor was fitted without")
 def test_after_an_array_without_names_a_frame_must_have_as_many_columns(kind: str, frame: Any) -> None:
     selector = make_selector().set_output(transform=kind).fit(VALUES, TARGET)
     assert selector.transform(without_town(frame)).shape == (80, 2)
     for columns in (NUMBERS[:-1], [*NUMBERS, "town"]):
-        with pytest.raises(ValueError, match=f"X has {len(columns)} features, but NeuralGreedyPursuit is expecting"):
+        with pytest.raises(ValueError, match=f"X has {len(columns)} features, but NGPRegressor is expecting"):
             selector.transform(frame[columns])
 
 
@@ -176,7 +185,7 @@ def test_an_explicit_validation_set_may_be_a_frame(kind: str, frame: Any) -> Non
 
 @pytest.mark.parametrize("make", [pd.Series, pl.Series, lambda values: pd.Series(pd.Categorical(values))])
 def test_targets_may_be_series(make: Any, frame: Any) -> None:
-    selector = make_selector().fit(frame, make(TOWN.tolist()))
+    selector = NGPClassifier(FAST, n_features_to_select=2, random_state=0).fit(frame, make(TOWN.tolist()))
     assert (selector.task_, selector.classes_.tolist()) == ("classification", ["Bonn", "Kiel", "Ulm"])
     assert selector.order_[0] == 0
     assert selector.score(frame, TOWN) == 1

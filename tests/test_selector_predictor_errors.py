@@ -33,7 +33,7 @@ def test_a_loss_that_the_first_predictor_of_a_callable_cannot_score_names_the_pr
 MISTAKES: dict[str, tuple[Any, type[Exception], str]] = {
     "unknown name": ("forest", ValueError, "The 'predictor' parameter .* must be a str among .* Got 'forest' instead"),
     "class": (MLP, TypeError, r"predictor=MLP is a class: give an object, made with MLP\(…\)"),
-    "something else": (5, ValueError, "The 'predictor' parameter of NeuralGreedyPursuit must be .* Got 5 instead"),
+    "something else": (5, ValueError, "The 'predictor' parameter of NGPRegressor must be .* Got 5 instead"),
     "later step": (
         lambda step: FAST_SSFN if step == 1 else "forest",
         ValueError,

@@ -56,7 +56,7 @@ def test_a_cnn_selects_windows_and_predicts(kind: str) -> None:
     X, y = make_data(kind)
     images = np.concatenate([X, np.zeros_like(X), X[:, :2]], axis=1)  # with a dark part
     predictor = clone(FAST_CNN).set_params(image_shape=(3, 4))
-    selector = make_selector(predictor, groups=image_windows((3, 4), (1, 2)), n_features_to_select=2)
+    selector = make_selector(predictor, kind, groups=image_windows((3, 4), (1, 2)), n_features_to_select=2)
     with pytest.warns(UserWarning, match="X has constant features"):
         selector.fit(images, y)
     assert selector.support_.sum() == 4

@@ -29,7 +29,7 @@ import ngp, ngp.predictors
 imported = "torch" in sys.modules
 for module in pkgutil.iter_modules(ngp.predictors.__path__):
     __import__(f"ngp.predictors.{module.name}")
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.predictors import CNN, MLP, SSFN
 
 rng = np.random.default_rng(0)
@@ -42,14 +42,14 @@ predictors = {
     "kernel": "kernel",  # the last, since its device="auto" has to ask torch for a GPU
 }
 for name, predictor in predictors.items():
-    selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=2, random_state=0).fit(X, y)
+    selector = NGPRegressor(predictor, n_features_to_select=2, cv=2, random_state=0).fit(X, y)
     assert selector.predict(X).shape == (40,)
     orders[name], importing[name] = selector.order_.tolist(), "torch" in sys.modules
 needy = {"mlp": "mlp", "cnn": "cnn", "MLP": MLP(), "CNN": CNN(), "list": ["ssfn", "mlp"],
          "later": lambda step: "ssfn" if step == 1 else "mlp"}
 for name, predictor in needy.items() if HIDDEN else ():
     try:
-        NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=2, random_state=0).fit(X, y)
+        NGPRegressor(predictor, n_features_to_select=2, cv=2, random_state=0).fit(X, y)
         messages[name] = "nothing"
     except ImportError as error:
         messages[name] = str(error)

@@ -16,7 +16,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from ngp import NeuralGreedyPursuit, SSFNClassifier, SSFNRegressor
+from ngp import NGPClassifier, NGPRegressor, SSFNClassifier, SSFNRegressor
 from ngp.paper.published_ssfn import PublishedSSFN
 from ngp.predictors import CNN, MLP, SSFN, Kernel
 
@@ -43,10 +43,11 @@ NETWORK = {"n_units": 8, "epochs": 3, "n_draws": 1, "refit_epochs": 3}
 def selector(target: str, predictor: Any = None, *, rows: slice = slice(None), **options: Any) -> Callable[[], Any]:
     """How to make a fit."""
 
-    def fit() -> NeuralGreedyPursuit:
+    def fit() -> NGPClassifier | NGPRegressor:
         given = SSFN(**SMALL) if predictor is None else predictor() if isinstance(predictor, type) else predictor
         fitting = {name: options.pop(name) for name in ("sample_weight", "cv_groups") if name in options}
-        return NeuralGreedyPursuit(given, random_state=7, **options).fit(X[rows], Y[target][rows], **fitting)
+        kind = NGPClassifier if target in ("classes", "signs") else NGPRegressor
+        return kind(given, random_state=7, **options).fit(X[rows], Y[target][rows], **fitting)
 
     return fit
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ngp.data.groups import image_windows
     from ngp.data.sources import open_columns
     from ngp.predictors.ssfn_estimators import SSFNClassifier, SSFNRegressor
-    from ngp.selector import NeuralGreedyPursuit
+    from ngp.selector import NeuralGreedyPursuit, NGPClassifier, NGPRegressor
 
 try:
     __version__ = version("neural-greedy-pursuit")
@@ -18,6 +18,8 @@ except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
 __all__ = [
+    "NGPClassifier",
+    "NGPRegressor",
     "NeuralGreedyPursuit",
     "SSFNClassifier",
     "SSFNRegressor",
@@ -33,6 +35,8 @@ __all__ = [
 
 # Module of each name; the others in __all__ are modules themselves.
 _HOMES = {
+    "NGPClassifier": "ngp.selector",
+    "NGPRegressor": "ngp.selector",
     "NeuralGreedyPursuit": "ngp.selector",
     "SSFNClassifier": "ngp.predictors.ssfn_estimators",
     "SSFNRegressor": "ngp.predictors.ssfn_estimators",

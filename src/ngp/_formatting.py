@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # the command line imports this, and nothing that takes long
 
 __all__ = [
     "counted", "cuts_in_words", "described", "duration", "group_names", "left_behind", "listed", "loss_change",
-    "metric", "named_score", "number", "only_additions", "outcomes", "p_value", "score", "step_in_words", "step_line",
-    "taken_back", "undone", "visible", "with_error",
+    "metric", "named_score", "number", "only_additions", "outcomes", "p_value", "score", "standing", "step_in_words",
+    "step_line", "taken_back", "undone", "visible", "with_error",
 ]  # fmt: skip
 
 
@@ -90,33 +90,39 @@ def group_names(steps: Sequence[Step]) -> dict[int, str]:
     return {step.group: step.name for step in steps if step.group is not None}
 
 
-def undone(steps: Sequence[Step]) -> dict[int, int]:
-    """Additions that a later step dropped or exchanged: the number of the addition -> the number of the later step."""
-    standing: list[int] = []
+def standing(steps: Sequence[Step]) -> list[int]:
+    """Numbers of the steps that weren't taken back before the last one was made, and of that one."""
+    stood: list[int] = []
     for number, step in enumerate(steps):
         # What the rule took back is what would have to be undone for this step to be possible.
         before = step.n_selected - {"start": 0, "add": 1, "swap": 0, "drop": -1}[step.action]
-        while standing and not (
-            steps[standing[-1]].n_selected == before
-            and (step.dropped is None or _holds(steps, standing, step.dropped))
-            and (step.group is None or not _holds(steps, standing, step.group))
+        while stood and not (
+            steps[stood[-1]].n_selected == before
+            and (step.dropped is None or _holds(steps, stood, step.dropped))
+            and (step.group is None or not _holds(steps, stood, step.group))
         ):
-            standing.pop()
-        standing.append(number)
-    while standing and not steps[standing[-1]].kept:
-        standing.pop()
+            stood.pop()
+        stood.append(number)
+    return stood
+
+
+def undone(steps: Sequence[Step]) -> dict[int, int]:
+    """Additions that a later step dropped or exchanged: the number of the addition -> the number of the later step."""
+    stood = standing(steps)
+    while stood and not steps[stood[-1]].kept:
+        stood.pop()
     found: dict[int, int] = {}
     additions: dict[int | None, int] = {}
-    for number in standing:
+    for number in stood:
         if (dropped := steps[number].dropped) is not None:
             found[additions.pop(dropped)] = number
         additions[steps[number].group] = number
     return found
 
 
-def _holds(steps: Sequence[Step], standing: Sequence[int], group: int) -> bool:
+def _holds(steps: Sequence[Step], stood: Sequence[int], group: int) -> bool:
     """Whether a group is selected after some steps."""
-    last = next((steps[i] for i in reversed(standing) if group in (steps[i].group, steps[i].dropped)), None)
+    last = next((steps[i] for i in reversed(stood) if group in (steps[i].group, steps[i].dropped)), None)
     return last is not None and last.group == group
 
 
@@ -194,10 +200,10 @@ def named_score(value: float, error: float, task: str) -> str:
 
 def cuts_in_words(cuts: Mapping[str, int], steps: Sequence[Step], task: str, all_columns: float, noun: str) -> str:
     """How many features are significant and how many predict best, if these numbers differ."""
-    if len(cuts) < 2 or cuts["significant"] == cuts["best"]:
+    significant, best = cuts.get("significant"), cuts.get("best")
+    if significant is None or best is None or significant == best:
         return ""
-    significant, best = cuts["significant"], cuts["best"]
-    step = next(step for step in steps if step.n_selected == best)
+    step = min((step for step in steps if step.n_selected == best), key=lambda step: step.loss)
     scores = [named_score(step.score, step.score_error, task)]
     if all_columns == all_columns:
         scores.append(f"all {score(all_columns, nan, task)}")

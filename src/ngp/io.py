@@ -25,7 +25,7 @@ def save(selector: NeuralGreedyPursuit, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    selector : NeuralGreedyPursuit
+    selector : NeuralGreedyPursuit, NGPClassifier or NGPRegressor
         A fitted selector. All that it holds must be of types that `load` trusts: functions are not, nor are estimators
         of other packages than scikit-learn.
     path : path
@@ -33,10 +33,10 @@ def save(selector: NeuralGreedyPursuit, path: str | PathLike[str]) -> None:
 
     Examples
     --------
-    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp import NGPRegressor
     >>> from ngp.datasets import make_ohm
     >>> X, y, truth = make_ohm(200, random_state=0)
-    >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
+    >>> selector = NGPRegressor(random_state=0).fit(X, y)
     >>> save(selector, "ohm.ngp")
     >>> bool((load("ohm.ngp").predict(X) == selector.predict(X)).all())
     True
@@ -76,8 +76,8 @@ def load(path: str | PathLike[str]) -> NeuralGreedyPursuit:
 
     Returns
     -------
-    NeuralGreedyPursuit
-        It predicts as the saved one does, and has the same path, order and parameters.
+    NeuralGreedyPursuit, NGPClassifier or NGPRegressor
+        It is of the same class, predicts as the saved one does, and has the same path, order and parameters.
     """
     _require_skops()
     from skops.io import loads
@@ -119,8 +119,7 @@ def _trusted() -> list[str]:
     """
     from ngp.data.encoding import ColumnEncoder
     from ngp.data.groups import Groups, _NumberedNames
-    from ngp.greedy import stopping
-    from ngp.greedy.path import Step
+    from ngp.greedy import path, stopping
     from ngp.greedy.stability import Stability
     from ngp.kernels.layers import Layer, Network
     from ngp.predictors.base import Constant, ScaledColumns
@@ -129,10 +128,11 @@ def _trusted() -> list[str]:
     from ngp.predictors.networks import CNN, MLP, ImageNetwork, NetworkPredictor, Perceptron, SeenPixels
     from ngp.predictors.ssfn import SSFN, SSFNPredictor
     from ngp.predictors.ssfn_estimators import SSFNClassifier, SSFNRegressor
-    from ngp.selector import NeuralGreedyPursuit
+    from ngp.selector import NeuralGreedyPursuit, NGPClassifier, NGPRegressor
 
     own: list[Any] = [
-        NeuralGreedyPursuit, Step, Stability, ColumnEncoder, Groups, _NumberedNames,
+        NeuralGreedyPursuit, NGPClassifier, NGPRegressor, path.Path, path.Step, Stability,
+        ColumnEncoder, Groups, _NumberedNames,
         SSFN, MLP, CNN, Kernel, Estimator, SSFNClassifier, SSFNRegressor,
         Constant, FittedEstimator, KernelPredictor, NetworkPredictor, SSFNPredictor,
         ImageNetwork, Layer, Network, Perceptron, ScaledColumns, SeenPixels,

@@ -1,4 +1,4 @@
-"""`NeuralGreedyPursuit`, the scikit-learn face of the package."""
+"""`NeuralGreedyPursuit`, `NGPClassifier` and `NGPRegressor`, the scikit-learn face of the package."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import _fit_context
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import ClassifierTags, RegressorTags, check_array, check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
@@ -32,7 +30,7 @@ from ngp._formatting import step_line
 from ngp._progress import StatusLine, phase
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.encoding import TableSelector, briefly_refused_gaps, check_training_data, checked_cv
-from ngp.data.groups import column_numbers, make_groups
+from ngp.data.groups import column_numbers, make_groups, ranks_of_columns
 from ngp.data.losses import LOSSES, labels, probabilities
 from ngp.data.problem import Problem, make_problem, warn_of_constant_features
 from ngp.greedy.candidates import Search
@@ -53,28 +51,19 @@ from ngp.greedy.stopping import (
     RelativeImprovement,
     Significance,
     StopRule,
-    cuts,
 )
 from ngp.kernels.parallel import keep_workers
-from ngp.predictors.base import Constant, Predictor, Scorer
+from ngp.predictors.base import Constant, FittedPredictor, Predictor, Scorer
 from ngp.predictors.committee import PREDICTORS, bind_predictor, settled
 
-__all__ = ["NeuralGreedyPursuit"]
+__all__ = ["NGPClassifier", "NGPRegressor", "NeuralGreedyPursuit"]
 
 logger = logging.getLogger("ngp")
 logger.addHandler(logging.NullHandler())
 
 # Parameters that don't change the result, or that the data, the folds, the groups and the seed stand for.
 NOT_DEFINING = frozenset({"checkpoint", "verbose", "n_jobs", "max_time", "groups", "fixed", "cv", "random_state"})
-
-
-def _is_classification(selector: NeuralGreedyPursuit) -> bool:
-    if selector.task == "classification":
-        return True
-    check_is_fitted(selector)
-    if selector.task_ != "classification":
-        raise AttributeError("predict_proba is for classes, and this selector was fitted to a regression.")
-    return True
+GOES_ON = "the pursuit goes on"
 
 
 class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
@@ -82,7 +71,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
 
     Start with no features; in each step retrain the predictor for every candidate together with those already
     selected, add the one with the lowest validation loss, and go on until enough are in or nothing pays any more.
-    The order of selection ranks the features by importance.
+    The order of selection ranks the features by importance. It selects, for regressions and classes, and doesn't
+    predict: `NGPRegressor` and `NGPClassifier` do both.
 
     Parameters
     ----------
@@ -145,8 +135,17 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         The selected columns.
     order_ : int array
         Selected columns (groups, where given), most important first; `fixed` columns have no rank.
-    path_ : tuple of Step
-        All steps, from the start (the constant prediction, or the fixed columns) to the last one tried.
+    ranking_ : int array of shape (`n_features_in_`,)
+        Rank of each column: 1, 2, … in the order of selection, which columns of a group share; fixed columns have
+        rank 1, too. After them come the others by their loss in the step after the selection, or else in the last one
+        in which they were candidates; what never was a candidate comes last.
+    path_ : Path
+        All steps, from the start (the constant prediction, or the fixed columns) to the last one tried: a sequence of
+        `ngp.greedy.path.Step`, and a data frame by ``path_.to_frame()``.
+    cuts_ : dict
+        Number of features at each cut that the stop rule knows on the path. With the default rule it is
+        ``"significant"``, after the last significant step, and ``"best"``, the smallest selection whose loss is within
+        a standard error of the lowest (see `cut`).
     losses_ : float array of shape (n_steps, n_groups)
         Loss of every candidate in every step; NaN where not tried.
     feature_importances_ : float array of shape (`n_features_in_`,)
@@ -169,8 +168,6 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         "regression" or "classification".
     classes_ : array
         The classes, for classification.
-    predictor_ : FittedPredictor
-        The predictor, trained on the selected columns of all rows.
     groups_ : Groups
         The candidates.
     n_features_in_ : int
@@ -190,6 +187,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     (300, 3)
     """
 
+    _predicts: ClassVar[bool] = False  # whether a predictor is trained on what is selected
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "predictor": [
             StrOptions({"auto", *PREDICTORS}),
@@ -268,7 +266,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         sample_weight: npt.ArrayLike | None = None,
         cv_groups: npt.ArrayLike | None = None,
     ) -> Self:
-        """Select features and train the predictor on them.
+        """Select features.
 
         Parameters
         ----------
@@ -280,25 +278,29 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the samples, in training and in validation.
         cv_groups : array-like of shape (n_samples,), optional
-            Groups of samples, for splitters that keep such together.
+            Groups of samples, for splitters that keep such together. With scikit-learn's metadata routing,
+            ``set_fit_request(cv_groups="groups")`` takes them from what is passed as ``groups``.
 
         Returns
         -------
-        NeuralGreedyPursuit
+        object
             The selector itself, fitted.
         """
         file = None if self.checkpoint is None else FilePath(self.checkpoint)
         saved = Checkpoint.read(file) if file else None
-        task = _prepare(self, X, y, sample_weight, cv_groups, saved.seed if saved else None)
+        seed = saved.seed if saved and self.random_state is None else None
+        task = _prepare(self, X, y, sample_weight, cv_groups, seed)
         warn_of_constant_features(task.problem, task.fixed)
         self.__dict__.pop("stability_", None)  # of an earlier fit
+        self.all_columns_score_ = nan
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         line = StatusLine(bool(self.verbose))
         with threadpool_limits(1, user_api="blas"), keep_workers(), line.shown():
             search, identity = task.search(), {}
             if file:
                 defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
-                identity = identity_of(task.problem, task.fixed, {**defining, "random_state": task.seed})
+                defining |= {"task": self.task, "random_state": task.seed}
+                identity = identity_of(task.problem, task.fixed, defining)
             if file and saved:
                 saved.check(file, identity)
                 logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
@@ -310,7 +312,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
                 self._finish(task.problem, search.scorer, path)
             except KeyboardInterrupt:
                 self._keep_selection(task.problem, search.scorer, path)
-            self._warn_of_fewer(path)
+            self._warn_of_few(path)
             if leak := suspect(path.steps, self.task_):
                 warnings.warn(leak, stacklevel=5)
             if not path.partial:
@@ -347,7 +349,14 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         warn_of_constant_features(task.problem, task.fixed)
         with threadpool_limits(1, user_api="blas"), keep_workers():
             return estimate_pursuit(
-                task.search(), task.rule, task.fixed, task.n_fixed, self.floating, perf_counter() - begin, self.max_time
+                task.search(),
+                task.rule,
+                task.fixed,
+                task.n_fixed,
+                self.floating,
+                perf_counter() - begin,
+                self._predicts,
+                self.max_time,
             )
 
     def measure_stability(
@@ -402,111 +411,98 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         other.random_state = deepcopy(self.random_state)  # which would go on, were it a generator
         return other
 
-    def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
-        """Set the fitted attributes, the predictor among them."""
-        self._store(problem, scorer, path)
-        if len(path.columns):
-            with phase("training the final predictor"):
-                self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
-        else:
-            warnings.warn(f"Nothing was selected ({path.reason}): the prediction is constant.", stacklevel=5)
-            self.predictor_ = Constant.of(problem)
-
     def _keep_selection(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes after an interruption of `_finish`, without a predictor."""
         self.__dict__.pop("predictor_", None)  # of an earlier fit
         reason = f"{path.reason}; interrupted while the final predictor was trained"
-        self._store(problem, scorer, replace(path, reason=reason, partial=True))
+        NeuralGreedyPursuit._finish(self, problem, scorer, replace(path, reason=reason, partial=True))
         warnings.warn(
             "Interrupted while the final predictor was trained: the selection is kept, but it can't predict; fit again "
             "for that (with a checkpoint, nothing else is repeated).",
             stacklevel=4,
         )
 
-    def _store(self, problem: Problem, scorer: Scorer, path: Path) -> None:
-        """Set what a path says about the columns."""
-        self.path_, self.stop_reason_, self.partial_ = path.steps, path.reason, path.partial
-        self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
-        decided = path.partial or self.n_features_to_select is not None or self.tol is not None
-        self.cuts_ = {} if decided or isinstance(self.stop, StopRule) else cuts(path.steps)
-        self.all_columns_score_ = nan
-        self.losses_ = np.array([step.losses for step in path.steps[1:]]).reshape(-1, problem.groups.n_groups)
+    def cut(self, k: int | str) -> Self:
+        """Cut the path at another number of features, without a new search.
+
+        Parameters
+        ----------
+        k : int or str
+            Number of features (groups; fixed columns count), as long as the path has such a selection: of several it
+            is the current one or the one with the lowest loss. Or a key of `cuts_`, such as ``"best"``.
+
+        Returns
+        -------
+        object
+            Another fitted selector with the same parameters and the same steps; this one stays as it is. It has no
+            `stability_`.
+
+        Examples
+        --------
+        >>> from ngp import NeuralGreedyPursuit
+        >>> from ngp.datasets import make_ohm
+        >>> X, y, truth = make_ohm(100, random_state=0)
+        >>> selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
+        >>> selector.order_, selector.cut(1).order_
+        (array([1, 0]), array([1]))
+        """
+        check_is_fitted(self)
+        other = copy(self)
+        other.__dict__.pop("stability_", None)  # of another selection
+        other._store(self.path_.cut(k))
+        return other
+
+    def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
+        """Set the fitted attributes."""
+        self.task_ = "regression" if problem.classes is None else "classification"
         self.__dict__.pop("classes_", None)
         if problem.classes is not None:
             self.classes_ = problem.classes
-        self.constant_loss_ = constant = float(scorer.at(1).constant_losses(problem).means[0])
+        self.constant_loss_ = float(scorer.at(1).constant_losses(problem).means[0])
+        self._store(path)
+
+    def _store(self, path: Path) -> None:
+        """Set what a path says about the columns."""
+        n_groups, constant = self.groups_.n_groups, self.constant_loss_
+        self.path_, self.stop_reason_, self.partial_ = path, path.reason, path.partial
+        self.cuts_ = {name: path[number].n_selected for name, number in path.cuts.items()}
+        self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
+        self.losses_ = np.array([step.losses for step in path[1:]]).reshape(-1, n_groups)
+        self.ranking_ = ranks_of_columns(path.ranks(n_groups), self.groups_, self.fixed_, self.n_features_in_)
         blocks = self.encoder_.feature_groups_
-        origin = np.arange(problem.n_columns)  # the column that an encoded one stands for
+        origin = np.arange(self.n_features_in_)  # the column that an encoded one stands for
         if blocks is not None:
-            origin = np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+            origin = np.repeat(origin, [len(block) for block in blocks])
         self.support_ = np.zeros(self.n_features_in_, dtype=bool)
         self.feature_importances_ = np.zeros(self.n_features_in_)
-        for step in (path.steps[0], *path.kept):
+        for step in (path[0], *path.kept):
             columns = np.unique(origin[step.columns])
             self.support_[columns] = True
             if len(columns) and constant > 0:
                 drop = constant - step.loss if step.action == "start" else step.drop
                 self.feature_importances_[columns] = max(drop, 0.0) / constant / len(columns)
 
-    def _warn_of_fewer(self, path: Path) -> None:
-        """Warn if there are fewer features than asked for, since groups share columns."""
+    def _warn_of_few(self, path: Path) -> None:
+        """Warn if nothing was selected, or less than was asked for, since groups share columns."""
         wanted, found = self.n_features_to_select, len(path.kept) + len(self.fixed_)
-        if isinstance(wanted, Integral) and path.reason == NO_CANDIDATE_LEFT and found < wanted:
+        if not found:
+            effect = ": the prediction is constant" if self._predicts else ""
+            warnings.warn(f"Nothing was selected ({path.reason}){effect}.", stacklevel=5)
+        elif isinstance(wanted, Integral) and path.reason == NO_CANDIDATE_LEFT and found < wanted:
             message = f"Only {found} of {wanted} features were selected: the others share all their columns with them."
             warnings.warn(message, stacklevel=5)
 
     def _attributes_after(self, problem: Problem, scorer: Scorer, steps: Sequence[Step]) -> dict[str, Any]:
         """Fitted attributes, as if the pursuit had ended with some steps."""
         ended = copy(self)
-        ended._finish(problem, scorer, finished(steps, "the pursuit goes on", partial=True))
+        ended._finish(problem, scorer, finished(steps, GOES_ON, partial=True))
         return {name: value for name, value in vars(ended).items() if name.endswith("_") and name[0] != "_"}
-
-    def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        if not hasattr(self, "predictor_"):
-            raise NotFittedError("The training of the final predictor was interrupted: call fit again to predict.")
-        data: Any
-        with briefly_refused_gaps():
-            if self.encoder_.feature_groups_ is None:
-                data = self._few_columns(X)
-                if data is None:
-                    data = validate_data(self, X, reset=False)
-            else:
-                _check_feature_names(self, X, reset=False)
-                data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
-        coded: FloatArray = self.predictor_.predict(data)
-        return coded
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        # With task="auto" it is y that says what this is, so that it isn't known before the fit.
-        task = self.task if self.task != "auto" else getattr(self, "task_", "auto")
-        if task == "regression":
-            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
-        else:
-            tags.classifier_tags = ClassifierTags()  # if it turns out to be a classifier: of many classes, too
-        if task == "classification":
-            tags.estimator_type, tags.target_tags.multi_output = "classifier", False
+        tags.target_tags.multi_output = self.task != "classification"
         return tags
-
-    def predict(self, X: npt.ArrayLike) -> AnyArray:
-        """Predict from the selected columns."""
-        coded = self._predict_coded(X)
-        if self.task_ == "classification":
-            return labels(coded, self.classes_)
-        return coded[:, 0] if self._single_output else coded
-
-    @available_if(_is_classification)
-    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
-        """Estimate the probability of each class."""
-        return probabilities(self._predict_coded(X))
-
-    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
-        """Judge the predictions."""
-        check_is_fitted(self)
-        metric = accuracy_score if self.task_ == "classification" else r2_score
-        return float(metric(y, self.predict(X), sample_weight=sample_weight))
 
     def report(
         self,
@@ -535,13 +531,185 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """Read a fitted selector from a file that `save` has written (see `ngp.io.load`)."""
         from ngp.io import load
 
-        return cast(Self, load(path))
+        selector = load(path)
+        if not isinstance(selector, cls):
+            found = type(selector).__name__
+            raise TypeError(f"{path} holds {found}, and this is {cls.__name__}.load: use {found}.load or ngp.io.load.")
+        return selector
 
     def plot_path(self, *, ax: Any = None) -> Any:
         """Plot the validation loss against the number of selected features (see `ngp.report.plot_path`)."""
         from ngp.report import plot_path
 
         return plot_path(self, ax=ax)
+
+
+class _SelectingPredictor(NeuralGreedyPursuit):
+    """A selector that trains the predictor on what it has selected, for the task of its class."""
+
+    _task: ClassVar[str]
+    _predicts = True
+
+    def __init__(
+        self,
+        predictor: Any = "auto",
+        *,
+        n_features_to_select: int | float | None = None,
+        tol: float | None = None,
+        stop: Literal["auto", "plateau"] | StopRule | None = None,
+        groups: Any = None,
+        fixed: Sequence[int] | Sequence[str] | None = None,
+        cv: Any = "auto",
+        loss: str = "auto",
+        floating: bool = False,
+        screen: int | Literal["auto"] | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        device: str = "auto",
+        checkpoint: str | PathLike[str] | None = None,
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            predictor,
+            n_features_to_select=n_features_to_select,
+            tol=tol,
+            stop=stop,
+            groups=groups,
+            fixed=fixed,
+            cv=cv,
+            loss=loss,
+            task=self._task,
+            floating=floating,
+            screen=screen,
+            max_time=max_time,
+            n_jobs=n_jobs,
+            device=device,
+            checkpoint=checkpoint,
+            verbose=verbose,
+            random_state=random_state,
+        )
+
+    def cut(
+        self,
+        k: int | str,
+        X: npt.ArrayLike | None = None,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        cv_groups: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Cut the path at another number of features, and train the predictor on them.
+
+        Parameters
+        ----------
+        k : int or str
+            Number of features or key of `cuts_`, as in `NeuralGreedyPursuit.cut`.
+        X, y, sample_weight, cv_groups : array-like
+            As for `fit`, of which no data are kept: X and y are needed.
+
+        Returns
+        -------
+        object
+            Another fitted selector; this one stays as it is.
+        """
+        check_is_fitted(self)
+        path = self.path_.cut(k)
+        if X is None or y is None:
+            raise ValueError(
+                f"{type(self).__name__}.cut trains the predictor again, and the data of fit aren't kept: give X and y."
+            )
+        other = copy(self)
+        task = _prepare(other, X, y, sample_weight, cv_groups, self._seed)
+        if not other.encoder_.is_like(self.encoder_):
+            raise ValueError("X has other columns or categories than in fit: give the X of fit, or one like it.")
+        other.__dict__.pop("stability_", None)
+        with threadpool_limits(1, user_api="blas"), keep_workers():
+            other._finish(task.problem, task.search().scorer, path)
+        return other
+
+    def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
+        super()._finish(problem, scorer, path)
+        self.predictor_: FittedPredictor = Constant.of(problem)
+        if len(path.columns):
+            with phase("training the final predictor"):
+                self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
+
+    def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        if not hasattr(self, "predictor_"):
+            raise NotFittedError("The training of the final predictor was interrupted: call fit again to predict.")
+        data: Any
+        with briefly_refused_gaps():
+            if self.encoder_.feature_groups_ is None:
+                data = self._few_columns(X)
+                if data is None:
+                    data = validate_data(self, X, reset=False)
+            else:
+                _check_feature_names(self, X, reset=False)
+                data = check_array(self.encoder_.transform(X), estimator=self, input_name="X")
+        coded: FloatArray = self.predictor_.predict(data)
+        return coded
+
+
+class NGPClassifier(ClassifierMixin, _SelectingPredictor):  # type: ignore[misc]
+    """Select features for the prediction of classes, and predict from them.
+
+    The predictor is trained on the selected columns of all rows. Parameters and attributes are those of
+    `NeuralGreedyPursuit`, without `task`; `score` is the accuracy.
+
+    Attributes
+    ----------
+    predictor_ : FittedPredictor
+        The predictor, trained on the selected columns of all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from ngp import NGPClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> cross_val_score(NGPClassifier(n_features_to_select=2, random_state=0), X, y, cv=3).round(2)
+    array([0.98, 0.94, 0.98])
+    """
+
+    _task = "classification"
+
+    def predict(self, X: npt.ArrayLike) -> AnyArray:
+        """Predict classes from the selected columns."""
+        return labels(self._predict_coded(X), self.classes_)
+
+    def predict_proba(self, X: npt.ArrayLike) -> FloatArray:
+        """Estimate the probability of each class."""
+        return probabilities(self._predict_coded(X))
+
+
+class NGPRegressor(RegressorMixin, _SelectingPredictor):  # type: ignore[misc]
+    """Select features for the prediction of numbers, and predict from them.
+
+    The predictor is trained on the selected columns of all rows. Parameters and attributes are those of
+    `NeuralGreedyPursuit`, without `task`; `score` is R².
+
+    Attributes
+    ----------
+    predictor_ : FittedPredictor
+        The predictor, trained on the selected columns of all rows.
+
+    Examples
+    --------
+    >>> from ngp import NGPRegressor
+    >>> from ngp.datasets import make_gravitation
+    >>> X, y, truth = make_gravitation(300, random_state=0)
+    >>> selector = NGPRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> sorted(selector.order_.tolist()), round(selector.score(X[200:], y[200:]), 2)
+    ([0, 1, 2], 1.0)
+    """
+
+    _task = "regression"
+
+    def predict(self, X: npt.ArrayLike) -> AnyArray:
+        """Predict values from the selected columns."""
+        coded = self._predict_coded(X)
+        return coded[:, 0] if self._single_output else coded
 
 
 class _Task(NamedTuple):
@@ -606,8 +774,9 @@ def _prepare(
     weights = None
     if sample_weight is not None:
         weights = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
-    if seed is None or selector.random_state is not None:
+    if seed is None:
         seed = check_random_state(selector.random_state).randint(np.iinfo(np.int32).max)
+    selector._seed = seed
     names, n_features = selector.encoder_.feature_names_, selector.n_features_in_
     groups = make_groups(selector.groups, n_features, names)
     fixed = column_numbers("fixed", () if selector.fixed is None else selector.fixed, n_features, names)
@@ -702,7 +871,7 @@ class _Monitor:
         """Save the steps, tell all who listen, and say whether a callback wants to stop."""
         if self._save:
             self._save(steps)
-        self._selector.path_ = made = tuple(steps)
+        self._selector.path_ = made = Path(tuple(steps), GOES_ON, partial=True)
         for step in steps[-n_new:]:
             line = step_line(step, steps, self._selector.task_)
             logger.info(line)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, get_scorer, r2_score, roc_auc_score
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.baselines.base import PredictorEstimator
 from ngp.predictors import SSFN
 
@@ -23,7 +23,7 @@ def make_data(n_samples: int = 90) -> tuple[Any, Any]:
 
 def test_ssfn_is_the_network_of_a_pursuit() -> None:
     X, y = make_data()
-    pursuit = NeuralGreedyPursuit(fixed=[0, 1, 2], n_features_to_select=3, random_state=0).fit(X[:60], y[:60])
+    pursuit = NGPRegressor(fixed=[0, 1, 2], n_features_to_select=3, random_state=0).fit(X[:60], y[:60])
     network = PredictorEstimator("ssfn", random_state=0).fit(X[:60], y[:60])
     np.testing.assert_allclose(network.predict(X[60:]), pursuit.predict(X[60:]))
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.cli.select import select as select_command
 from ngp.predictors.kernel import KernelScorer
 from ngp.report.result import Result
@@ -100,7 +100,7 @@ def test_ctrl_c_in_the_training_of_the_final_predictor(
 def test_ctrl_c_in_the_selections_on_halves(
     houses: pd.DataFrame, call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(NeuralGreedyPursuit, "measure_stability", interrupt)
+    monkeypatch.setattr(NGPRegressor, "measure_stability", interrupt)
     result = call("select", "houses.csv", "-t", "price", "--resamples", "4", "--out", "out.json")
     assert result.exit_code == 130
     assert "Note: Stability was not measured: interrupted." in result.stderr
@@ -130,7 +130,7 @@ def test_failures_while_running(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(NeuralGreedyPursuit, "fit", fail)
+    monkeypatch.setattr(NGPRegressor, "fit", fail)
     result = call("select", "houses.csv", "-t", "price")
     assert result.exit_code == status
     assert result.stderr.splitlines()[-1] == f"Error: {message}"

@@ -308,7 +308,7 @@ def test_mistakes() -> None:
     for options, message in [
         (
             {"y": np.ones((40, 2)), "task": "classification"},
-            "task='classification' takes one column of classes",
+            "A classification takes one column of classes",
         ),
         ({"y": np.array(["a"] * 40)}, "y holds a single value"),
         (

@@ -23,7 +23,7 @@ from scipy import sparse
 from sklearn.model_selection import GroupKFold
 from sklearn.neighbors import KNeighborsRegressor
 
-from ngp import NeuralGreedyPursuit, compare, open_columns
+from ngp import NeuralGreedyPursuit, NGPClassifier, NGPRegressor, compare, open_columns
 from ngp.baselines import Correlation
 from ngp.data import problem as problems
 from ngp.data.groups import make_groups
@@ -345,11 +345,11 @@ def test_what_was_written_to_a_mapping_is_not_lost(tmp_path: Path, monkeypatch: 
 # --- Fits
 
 
-def fit(data: Any, predictor: Any = FAST, y: Any = Y, **options: Any) -> NeuralGreedyPursuit:
-    return NeuralGreedyPursuit(predictor, **{"n_features_to_select": 3, "random_state": 0, **options}).fit(data, y)
+def fit(data: Any, predictor: Any = FAST, y: Any = Y, **options: Any) -> NGPRegressor:
+    return NGPRegressor(predictor, **{"n_features_to_select": 3, "random_state": 0, **options}).fit(data, y)
 
 
-def bits(selector: NeuralGreedyPursuit, data: Any) -> list[Any]:
+def bits(selector: NGPRegressor, data: Any) -> list[Any]:
     predicted = selector.predict(data)
     return [selector.order_.tolist(), selector.losses_.tobytes(), selector.support_.tolist(), predicted.tobytes()]
 
@@ -448,7 +448,9 @@ def test_gpu_scorer_reads_sources() -> None:
 def test_classes_have_probabilities() -> None:
     y = np.where(np.median(Y) < Y, "high", "low")
     data = sparse.csr_array(X)
-    selector, expected = fit(data, y=y), fit(X, y=y)
+    selector, expected = (
+        NGPClassifier(FAST, n_features_to_select=3, random_state=0).fit(each, y) for each in (data, X)
+    )
     np.testing.assert_array_equal(selector.predict(data), expected.predict(X))
     np.testing.assert_array_equal(selector.predict_proba(data), expected.predict_proba(X))
 
@@ -474,7 +476,7 @@ def test_other_columns_are_refused(tmp_path: Path) -> None:
         selector.predict(table(X).select([f"c{i}" for i in (1, 0, 2, 3, 4, 5, 6, 7, 8)]))
     for data in (mapped(X[:, :8], tmp_path), sparse.csr_array(X[:, :8])):
         for method in (selector.predict, selector.transform):
-            with pytest.raises(ValueError, match="X has 8 features, but NeuralGreedyPursuit is expecting 9"):
+            with pytest.raises(ValueError, match="X has 8 features, but NGPRegressor is expecting 9"):
                 method(data)
 
 

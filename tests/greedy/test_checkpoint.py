@@ -20,7 +20,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import make_scorer
 from sklearn.preprocessing import FunctionTransformer
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.datasets import make_artificial
 from ngp.greedy import checkpoint
 from ngp.greedy.checkpoint import Checkpoint, CheckpointError, described, steps_as_arrays, steps_from_arrays
@@ -37,15 +37,15 @@ def data(seed: int = 0) -> tuple[Any, Any]:
 
 def fit(
     path: Path | None, X: Any = None, y: Any = None, weights: Any = None, on_step: Any = None, **changes: Any
-) -> NeuralGreedyPursuit:
+) -> NGPRegressor:
     own_X, own_y = data()
-    selector = NeuralGreedyPursuit(checkpoint=path, **{**SETTINGS, **changes})
+    selector = NGPRegressor(checkpoint=path, **{**SETTINGS, **changes})
     if on_step:
         selector.set_callbacks(OnStep(on_step))
     return selector.fit(own_X if X is None else X, own_y if y is None else y, weights)
 
 
-def everything(selector: NeuralGreedyPursuit) -> list[Any]:
+def everything(selector: NGPRegressor) -> list[Any]:
     """All that a fit has found, but for how long it took."""
     found = []
     for step in selector.path_:

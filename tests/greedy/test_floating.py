@@ -26,7 +26,7 @@ from greedy_cases import (
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ngp import NeuralGreedyPursuit
+from ngp import NeuralGreedyPursuit, NGPRegressor
 from ngp.greedy import floating
 from ngp.greedy.floating import Floating
 from ngp.greedy.path import Step, additions, chosen, columns_of
@@ -296,9 +296,9 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_a_decoy_is_dropped(way: dict[str, Any]) -> None:
     X, y = decoy(5000)
-    plain = NeuralGreedyPursuit(**{**QUICK, **way, "floating": False}).fit(X, y)
+    plain = NGPRegressor(**{**QUICK, **way, "floating": False}).fit(X, y)
     begin = perf_counter()
-    free = NeuralGreedyPursuit(**QUICK | way).fit(X, y)
+    free = NGPRegressor(**QUICK | way).fit(X, y)
     taken = perf_counter() - begin
     assert (4 in plain.order_) == ("stop" not in way)  # with p-values, decoys are dropped in the end
     assert sorted(free.order_) == free.support_.nonzero()[0].tolist() == [0, 1, 2, 3]
@@ -322,7 +322,7 @@ def test_by_default_a_decoy_is_dropped_in_the_end() -> None:
 
 def test_in_an_exchange_too_each_addition_has_a_p_value() -> None:
     X, y = decoy(5001, noise=0.4)  # better than three of those that it is made of
-    path = NeuralGreedyPursuit(**QUICK).fit(X, y).path_
+    path = NGPRegressor(**QUICK).fit(X, y).path_
     place = next(number for number, step in enumerate(path) if step.action == "swap" and step.n_ahead > 1)
     grown = path[place : place + path[place].n_ahead]
     assert all(step.p_value <= 0.01 for step in grown)
@@ -332,11 +332,11 @@ def test_in_an_exchange_too_each_addition_has_a_p_value() -> None:
 @pytest.mark.parametrize("way", ["tol", "p-values"])
 def test_a_fit_that_was_cut_short_goes_on_to_the_same_answer(way: str, tmp_path: FilePath) -> None:
     X, y = decoy(5001)
-    whole = NeuralGreedyPursuit(**QUICK, **WAYS[way]).fit(X, y)
+    whole = NGPRegressor(**QUICK, **WAYS[way]).fit(X, y)
     for length in range(1, len(whole.path_) - 1, 2):
         file = tmp_path / f"{length}.npz"
-        selector = NeuralGreedyPursuit(**QUICK, **WAYS[way], checkpoint=file)
+        selector = NGPRegressor(**QUICK, **WAYS[way], checkpoint=file)
         assert selector.set_callbacks(OnStep(stop_after(length))).fit(X, y).partial_
-        again = NeuralGreedyPursuit(**QUICK, **WAYS[way], checkpoint=file).fit(X, y)
+        again = NGPRegressor(**QUICK, **WAYS[way], checkpoint=file).fit(X, y)
         assert seen(again.path_) == seen(whole.path_)
         np.testing.assert_array_equal(again.order_, whole.order_)

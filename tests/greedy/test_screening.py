@@ -11,7 +11,7 @@ import pytest
 from greedy_cases import OnStep, stop_after
 from sklearn.linear_model import Ridge
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp._types import AnyArray
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
@@ -43,9 +43,9 @@ def correlated(seed: int) -> tuple[AnyArray, AnyArray]:
 X, Y = wide(0)
 
 
-def fit(predictor: Any = FAST, X: Any = X, y: Any = Y, weights: Any = None, **settings: Any) -> NeuralGreedyPursuit:
+def fit(predictor: Any = FAST, X: Any = X, y: Any = Y, weights: Any = None, **settings: Any) -> NGPRegressor:
     settings = {"n_features_to_select": N, "random_state": 0, **settings}
-    return NeuralGreedyPursuit(predictor, **settings).fit(X, y, weights)
+    return NGPRegressor(predictor, **settings).fit(X, y, weights)
 
 
 def problem_of(X: Any = X, y: Any = Y, groups: Any = None, **settings: Any) -> Problem:
@@ -126,7 +126,7 @@ def test_one_seed_gives_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     file, whole = tmp_path / "state.npz", fit(screen=KEPT)
     settings = {"n_features_to_select": N, "random_state": 0, "checkpoint": file, "screen": KEPT}
-    NeuralGreedyPursuit(FAST, **settings).set_callbacks(OnStep(stop_after(2))).fit(X, Y)
+    NGPRegressor(FAST, **settings).set_callbacks(OnStep(stop_after(2))).fit(X, Y)
     np.testing.assert_array_equal(fit(screen=KEPT, checkpoint=file).losses_, whole.losses_)
     with pytest.raises(ValueError, match="screen was 20 and is None"):
         fit(checkpoint=file)

@@ -39,7 +39,7 @@ def test_a_rule_keeps_of_a_finished_pursuit_what_it_would_have_selected(protocol
         rule, cv = PublishedRule(float(np.mean(split.y_test**2)), eta), (split.X_test, split.y_test)
     else:
         rule, cv = RelativeImprovement(eta), 5
-    selector = NeuralGreedyPursuit(SSFN(refit_units=100), stop=rule, cv=cv, random_state=5001).fit(split.X, split.y)
+    selector = NeuralGreedyPursuit(SSFN(), stop=rule, cv=cv, random_state=5001).fit(split.X, split.y)
     order = [step.group for step in steps[1:]]
     assert order[: size_by_rule(steps, rule)] == selector.order_.tolist()
     assert 0 < len(selector.order_) < 12

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 from torch import Tensor, nn
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPClassifier, NGPRegressor
 from ngp.data.groups import image_windows, make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.networks import Targets
@@ -395,7 +395,7 @@ def test_an_easy_problem_is_solved(kind: str) -> None:
     y = brightness if kind == "regression" else np.array(["dark", "grey", "light"])[level]
     predictor = make_cnn(network=small, image_shape=None, epochs=20, refit_epochs=20, batch_size=16)
     groups = image_windows((6, 6), 2)
-    selector = NeuralGreedyPursuit(
+    selector = (NGPRegressor if kind == "regression" else NGPClassifier)(
         predictor, groups=groups, n_features_to_select=1, cv=0.3, random_state=0, device="cpu"
     ).fit(X[:120], y[:120])
     assert np.flatnonzero(selector.support_).tolist() == [14, 15, 20, 21]
@@ -423,7 +423,7 @@ OWN: dict[str, Factory] = {"parameters in a list": Bare, "through vmap": smooth,
 def test_networks_of_ones_own_select_and_predict(network: Factory) -> None:
     X, y = make_data("classes")
     predictor = make_cnn(network=network)
-    selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0).fit(X, y)
+    selector = NGPClassifier(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0).fit(X, y)
     assert len(selector.order_) == 2
     assert set(selector.predict(X)) <= set(y)
 
@@ -518,7 +518,7 @@ def test_a_candidate_whose_network_fails_loses() -> None:
     losses = scorer.add_losses(SELECTED, ColumnSets.of([[2], [3], [4, 3], []])).means
     assert np.isnan(losses).tolist() == [False, True, True, False]
     predictor = make_cnn(network=NotANumber, image_shape=(6, 10))
-    selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0)
+    selector = NGPClassifier(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0)
     with pytest.warns(UserWarning, match="^1 candidates have a loss that is no finite number: they lose"):
         selector.fit(X, y)
     assert 3 not in selector.order_
@@ -536,7 +536,7 @@ def always_nan(image: tuple[int, int, int], n_outputs: int) -> nn.Module:
 def test_a_pursuit_in_which_every_candidate_fails_ends(settings: dict[str, Any]) -> None:
     X, y = make_data("regression")
     predictor = make_cnn(**{"image_shape": (6, 10), **settings})
-    selector = NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0)
+    selector = NGPRegressor(predictor, n_features_to_select=2, cv=2, device="cpu", random_state=0)
     message = "Step 1 ends the pursuit: the loss of every candidate is NaN or infinite"
     with np.errstate(all="ignore"), pytest.warns(UserWarning, match=message):
         selector.fit(X, y)

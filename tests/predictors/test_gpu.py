@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, TimeSeriesSplit
 from torch import nn
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.kernel_ridge import NumpyAlgebra, TorchAlgebra
@@ -263,7 +263,7 @@ def test_auto_takes_the_gpu() -> None:
 def test_selections_are_those_of_the_cpu(predictor: Any) -> None:
     problem = make_case()
     here, there = (
-        NeuralGreedyPursuit(predictor, n_features_to_select=2, cv=3, device=device, random_state=0).fit(
+        NGPRegressor(predictor, n_features_to_select=2, cv=3, device=device, random_state=0).fit(
             problem.X, problem.targets
         )
         for device in ("cpu", DEVICE)

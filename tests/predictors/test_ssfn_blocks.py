@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scorer_cases import CANDIDATES, PROBLEMS, SELECTED, SSFN_SETTINGS, make_case
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.data.folds import Round
 from ngp.data.problem import Problem
 from ngp.datasets import make_artificial
@@ -94,7 +94,7 @@ def test_chunks_and_threads_change_no_bit(dtype: str, monkeypatch: pytest.Monkey
 
 def test_any_block_size_gives_the_same_picks(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, _ = make_artificial(200, 12, random_state=0)
-    selector = NeuralGreedyPursuit(SSFN(n_draws=2), n_features_to_select=4, random_state=0)
+    selector = NGPRegressor(SSFN(n_draws=2), n_features_to_select=4, random_state=0)
     whole = selector.fit(X, y)
     order, predictions = whole.order_.tolist(), whole.predict(X)
     for rows in (23, 150):
@@ -122,7 +122,7 @@ MEASURE = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp.predictors import SSFN
 
 def memory(key):
@@ -132,7 +132,7 @@ def memory(key):
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150_000, 4), dtype=np.float32)
 y = np.tanh(X[:, 0]) + 0.1 * rng.standard_normal(150_000)
-warm = NeuralGreedyPursuit(SSFN(refit_units=10), n_features_to_select=1, n_jobs=2, random_state=0)
+warm = NGPRegressor(SSFN(refit_units=10), n_features_to_select=1, n_jobs=2, random_state=0)
 warm.fit(X[:100], y[:100])
 before = memory("VmRSS")
 warm.fit(X, y)

@@ -16,11 +16,12 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import confusion_matrix, r2_score
 from sklearn.model_selection import KFold
 
-from ngp import NeuralGreedyPursuit
+from ngp import NeuralGreedyPursuit, NGPClassifier, NGPRegressor
 from ngp.data.groups import image_windows
 from ngp.greedy.path import Step
 from ngp.greedy.stopping import Plateau
 from ngp.predictors import Estimator
+from ngp.report.html import write_report
 from ngp.report.plots import pixel_ranks
 from ngp.report.result import Columns, Result
 
@@ -121,7 +122,7 @@ def test_of_many_classes_the_largest_are_told_apart() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 3))
     y = np.minimum(rng.geometric(0.1, size=1000), 30) + 100 * (X[:, 0] > 0)
-    selector = NeuralGreedyPursuit(cases.QUICK, task="classification", n_features_to_select=1, random_state=0).fit(X, y)
+    selector = NGPClassifier(cases.QUICK, n_features_to_select=1, random_state=0).fit(X, y)
     fit = Result.of(selector, X, y, held_out=(X, y)).fit
     labels, sizes = np.unique(y, return_counts=True)
     assert len(labels) > 20
@@ -145,7 +146,7 @@ def test_several_outputs_are_judged_together() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))
     y = X[:, :2] * [1, 10]
-    selector = NeuralGreedyPursuit(cases.QUICK, n_features_to_select=2, random_state=0).fit(X, y)
+    selector = NGPRegressor(cases.QUICK, n_features_to_select=2, random_state=0).fit(X, y)
     result = Result.of(selector, X, y, held_out=(X, y))
     assert result.asked.n_outputs == 2
     assert result.fit is not None
@@ -180,7 +181,7 @@ def test_a_constant_column_has_no_correlation() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
     X[:, 2] = 5.0
-    selector = NeuralGreedyPursuit(cases.QUICK, n_features_to_select=1, random_state=0)
+    selector = NGPRegressor(cases.QUICK, n_features_to_select=1, random_state=0)
     with pytest.warns(UserWarning, match="constant features"):
         selector.fit(X, X[:, 0])
     assert correlated(Result.of(selector, X, X[:, 0]), 0)[2] == 0
@@ -196,7 +197,7 @@ def test_the_image_is_the_mean() -> None:
 def test_a_pixel_of_several_channels_is_one_pixel() -> None:
     rng = np.random.default_rng(0)
     X = rng.random((60, 12))
-    selector = NeuralGreedyPursuit(
+    selector = NGPRegressor(
         cases.QUICK, groups=image_windows((2, 2, 3), 1), n_features_to_select=1, random_state=0
     ).fit(X, X[:, 4])
     result = Result.of(selector, X, X[:, 4], image_shape=(2, 2, 3))
@@ -218,10 +219,24 @@ def test_an_unfitted_selector_is_refused() -> None:
         Result.of(NeuralGreedyPursuit(), [[0.0]], [0.0])
 
 
+def test_a_selector_that_does_not_predict_has_no_fit(tmp_path: Path) -> None:
+    case = cases.regression()
+    selector = NeuralGreedyPursuit(cases.QUICK, random_state=0).fit(case.X, case.y)
+    result = Result.of(selector, case.X, case.y)
+    assert result.fit is None
+    assert (result.order, result.answer.loss) == (case.result.order, case.result.answer.loss)
+    result.write(tmp_path / "result.json")
+    assert Result.read(tmp_path / "result.json").fit is None
+    write_report(result, tmp_path / "report.html")
+    assert "How well it predicts" not in (tmp_path / "report.html").read_text("utf-8")
+    with pytest.raises(ValueError, match="held_out is for a selector that predicts, and NeuralGreedyPursuit doesn't"):
+        Result.of(selector, case.X, case.y, held_out=(case.X, case.y))
+
+
 def test_the_call_makes_the_same_selector() -> None:
     case = cases.regression()
     options = {"predictor": ["ssfn", Ridge(alpha=0.5)], "cv": KFold(3), "stop": Plateau(patience=2), "fixed": [0]}
-    selector = NeuralGreedyPursuit(**options, checkpoint=None, verbose=1, random_state=3).fit(case.X, case.y)
+    selector = NGPRegressor(**options, checkpoint=None, verbose=1, random_state=3).fit(case.X, case.y)
     made = eval(Result.of(selector, case.X, case.y).asked.call)
     assert repr(made) == repr(selector.set_params(verbose=0))
 
@@ -229,7 +244,7 @@ def test_the_call_makes_the_same_selector() -> None:
 def test_long_parameters_are_put_into_words() -> None:
     X, y = cases.regression().X, cases.regression().y
     splits = [(np.arange(60), np.arange(60, 120))] * 40
-    selector = NeuralGreedyPursuit(lambda step: cases.QUICK, cv=splits, n_features_to_select=1).fit(X, y)
+    selector = NGPRegressor(lambda step: cases.QUICK, cv=splits, n_features_to_select=1).fit(X, y)
     asked = Result.of(selector, X, y).asked
     assert (asked.predictor, asked.cv, asked.parameters["cv"]) == ("one per step", "40 given splits", "40 given splits")
     assert len(asked.call) < 2000
@@ -248,7 +263,7 @@ def test_long_parameters_are_put_into_words() -> None:
 )
 def test_validation_and_loss_are_put_into_words(options: dict[str, Any], cv: str, loss: str) -> None:
     case = cases.regression()
-    selector = NeuralGreedyPursuit(**{"predictor": cases.QUICK} | options, n_features_to_select=1, random_state=0)
+    selector = NGPRegressor(**{"predictor": cases.QUICK} | options, n_features_to_select=1, random_state=0)
     asked = Result.of(selector.fit(case.X, case.y), case.X, case.y).asked
     assert (asked.cv, asked.loss) == (cv, loss)
 

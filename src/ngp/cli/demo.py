@@ -16,7 +16,7 @@ from ngp.io import markdown_table, write_whole
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ngp import NeuralGreedyPursuit
+    from ngp import NGPClassifier, NGPRegressor
     from ngp._types import AnyArray
     from ngp.report.result import Result
 
@@ -84,18 +84,18 @@ def show_diabetes() -> tuple[str, Result]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from ngp import NeuralGreedyPursuit
+    from ngp import NGPRegressor
     from ngp.report.result import Result
 
     X, X_test, y, y_test = noisy_diabetes()
-    selector = NeuralGreedyPursuit(random_state=0).fit(X, y)
+    selector = NGPRegressor(random_state=0).fit(X, y)
     chosen = [str(X.columns[column]) for column in selector.order_]
     ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 25)))
     every, some = f"all {X.shape[1]}", f"the {len(chosen)} selected"
     scores = [
         ["ridge regression", every, r2(y_test, ridge.fit(X, y).predict(X_test))],
         ["ridge regression", some, r2(y_test, ridge.fit(X[chosen], y).predict(X_test[chosen]))],
-        ["the network", every, r2(y_test, all_columns(X, y).predict(X_test))],
+        ["the network", every, r2(y_test, all_columns(NGPRegressor, X, y).predict(X_test))],
         ["the network", some, r2(y_test, selector.predict(X_test))],
     ]
     result = Result.of(selector, X, y, target="progression", held_out=(X_test, y_test))
@@ -104,7 +104,7 @@ def show_diabetes() -> tuple[str, Result]:
 {len(X)} patients to learn from, {len(X_test)} held out; the target is the progress of the disease in a year.
 Half of the noise columns are shuffled copies of real ones, half are normal numbers.
 
-    NeuralGreedyPursuit(random_state=0).fit(X, y)
+    NGPRegressor(random_state=0).fit(X, y)
 
 {steps_table(result)}
 
@@ -123,15 +123,15 @@ def show_digits() -> tuple[str, Result]:
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    from ngp import NeuralGreedyPursuit, image_windows
+    from ngp import NGPClassifier, image_windows
     from ngp.report.result import Result
 
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
     windows = image_windows((8, 8), 2)
-    selector = NeuralGreedyPursuit(groups=windows, n_features_to_select=N_WINDOWS, random_state=0).fit(X, y)
+    selector = NGPClassifier(groups=windows, n_features_to_select=N_WINDOWS, random_state=0).fit(X, y)
     rows = [
-        ["all 64", accuracy(y_test, all_columns(X, y).predict(X_test))],
+        ["all 64", accuracy(y_test, all_columns(NGPClassifier, X, y).predict(X_test))],
         [f"{selector.support_.sum()} in {N_WINDOWS} windows", accuracy(y_test, selector.predict(X_test))],
     ]
     result = Result.of(selector, X, y, target="digit", held_out=(X_test, y_test), image_shape=(8, 8))
@@ -141,7 +141,7 @@ def show_digits() -> tuple[str, Result]:
 A candidate is a window of 2 × 2 pixels.
 
     windows = ngp.image_windows((8, 8), 2)
-    NeuralGreedyPursuit(groups=windows, n_features_to_select={N_WINDOWS}, random_state=0).fit(X, y)
+    NGPClassifier(groups=windows, n_features_to_select={N_WINDOWS}, random_state=0).fit(X, y)
 
 {steps_table(result)}
 
@@ -153,12 +153,10 @@ Accuracy of the network on the held-out images, ± its standard error:
     return text, result
 
 
-def all_columns(X: Any, y: AnyArray) -> NeuralGreedyPursuit:
+def all_columns(kind: type[NGPClassifier | NGPRegressor], X: Any, y: AnyArray) -> NGPClassifier | NGPRegressor:
     """Train the same network on all columns: they are fixed, and none is left to select."""
-    from ngp import NeuralGreedyPursuit
-
     n = X.shape[1]
-    selector = NeuralGreedyPursuit(fixed=range(n), n_features_to_select=n, random_state=0)
+    selector = kind(fixed=range(n), n_features_to_select=n, random_state=0)
     selector.fit(X, y)
     return selector
 

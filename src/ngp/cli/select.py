@@ -30,7 +30,7 @@ from ngp.cli.preparing import Samples, chosen_columns, prepare, read_groups
 from ngp.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from ngp import NeuralGreedyPursuit
+    from ngp import NGPClassifier, NGPRegressor
 
 __all__ = ["select"]
 
@@ -158,21 +158,20 @@ def _check(data: str, settings: dict[str, Any]) -> None:
         require("pyarrow", "--reduced", "parquet")
 
 
-def _selector(task: str, settings: dict[str, Any]) -> NeuralGreedyPursuit:
-    from ngp import NeuralGreedyPursuit
+def _selector(task: str, settings: dict[str, Any]) -> NGPClassifier | NGPRegressor:
+    from ngp import NGPClassifier, NGPRegressor
 
     same = ("predictor", "tol", "floating", "screen", "max_time", "device", "checkpoint")
-    return NeuralGreedyPursuit(
+    return (NGPClassifier if task == "classification" else NGPRegressor)(
         **{name: settings[name] for name in same},
         stop=CUTS.get(settings["cut"]),
         n_features_to_select=settings["features"],
-        task=task,
         n_jobs=settings["jobs"] or -1,
         random_state=settings["seed"],
     )
 
 
-def _fit(selector: NeuralGreedyPursuit, samples: Samples, quiet: bool, settings: dict[str, Any]) -> bool:
+def _fit(selector: NGPClassifier | NGPRegressor, samples: Samples, quiet: bool, settings: dict[str, Any]) -> bool:
     """Run the selector with progress output, and return whether Ctrl-C ended it."""
     from ngp.greedy.checkpoint import Checkpoint
 
@@ -208,7 +207,7 @@ def _errors_in_words() -> Iterator[None]:
 
 
 def _write(
-    selector: NeuralGreedyPursuit, table: Table, samples: Samples, as_json: bool, settings: dict[str, Any]
+    selector: NGPClassifier | NGPRegressor, table: Table, samples: Samples, as_json: bool, settings: dict[str, Any]
 ) -> list[Path]:
     """Write the files that were asked for, and return them."""
     out, report, reduced = (settings[name] for name in ("out", "report", "reduced"))
@@ -232,7 +231,7 @@ def _write(
     return [path for path in (out, report, reduced) if path]
 
 
-def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
+def _answer(selector: NGPClassifier | NGPRegressor, samples: Samples) -> str:
     """What was found, as text."""
     names = [visible(selector.groups_.names[int(group)]) for group in selector.order_]
     fixed = [visible(str(samples.X.columns[column])) for column in selector.fixed_]
@@ -262,7 +261,7 @@ def _answer(selector: NeuralGreedyPursuit, samples: Samples) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _score(selector: NeuralGreedyPursuit, samples: Samples) -> str:
+def _score(selector: NGPClassifier | NGPRegressor, samples: Samples) -> str:
     """How well the selection predicts rows that it wasn't trained on."""
     if samples.held_out is not None and hasattr(selector, "predictor_"):
         held_out = named_score(selector.score(*samples.held_out), nan, samples.task)

@@ -112,6 +112,14 @@ class ColumnEncoder:
             encoded[rows, self._ends[i] - len(places) + found[rows]] = 1
         return encoded
 
+    def is_like(self, other: ColumnEncoder) -> bool:
+        """Whether columns and categories are the same, so that the encoded columns are."""
+        return (self.n_features_in_, self.feature_names_, self.categories_) == (
+            other.n_features_in_,
+            other.feature_names_,
+            other.categories_,
+        )
+
     def _check_same_columns(self, frame: Frame) -> None:
         if len(frame.columns) != self.n_features_in_:
             raise ValueError(
@@ -255,21 +263,22 @@ class TableSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         return mask
 
     def transform(self, X: npt.ArrayLike) -> Any:
-        """Reduce X to the selected columns."""
+        """Reduce X to the selected columns: a data frame stays one, unless `set_output` asks for something else."""
         check_is_fitted(self, "support_")
         if issparse(X):
             return self._selected_sparse(X)
         if (few := self._few_columns(X)) is not None:
             return few.values
-        output, table = _get_output_config("transform", estimator=self)["dense"], cast(Any, X)
-        if output == "polars" and is_polars_df(X):
+        output = _get_output_config("transform", estimator=self)["dense"]
+        kind = "pandas" if is_pandas_df(X) else "polars" if is_polars_df(X) else None
+        if kind is not None and output in ("default", kind):
             _check_feature_names(self, X, reset=False)
             _check_n_features(self, X, reset=False)
-            return table[:, self.get_support(indices=True).tolist()]
-        if output == "default" and is_pandas_df(X) and (table.dtypes == "category").any():
-            table = table.astype(object)  # scikit-learn fails at booleans beside categories
+            if not self.support_.any():
+                warnings.warn("No features were selected: the table has no columns.", stacklevel=3)
+            return nw.from_native(cast(Any, X))[:, self.get_support(indices=True).tolist()].to_native()
         with briefly_refused_gaps():
-            return super().transform(table)
+            return super().transform(X)
 
     def _few_columns(self, X: Any) -> FewColumns | None:
         """The selected columns of an X that need not fit in memory; no other ones are read. None for other kinds."""

@@ -127,6 +127,11 @@ def make_rounds(
         try:
             splits = list(splitter.split(X, y, groups))
         except ValueError as error:
+            if groups is None and "groups" in str(error):
+                raise ValueError(
+                    f"cv={cv!r} keeps groups of rows together: give them to fit as cv_groups, or give the splits as a "
+                    "list."
+                ) from error
             raise ValueError(f"cv={cv!r} can't split these {n_samples} samples: {error}") from error
     else:
         try:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ngp._formatting import listed
 from ngp._types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Groups", "column_numbers", "image_windows", "make_groups"]
+__all__ = ["Groups", "column_numbers", "image_windows", "make_groups", "ranks_of_columns"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -376,3 +376,14 @@ def _window_starts(length: int, size: int, stride: int) -> list[int]:
 
 def _span(word: str, start: int, size: int) -> str:
     return f"{word} {start}" if size == 1 else f"{word}s {start}-{start + size - 1}"
+
+
+def ranks_of_columns(ranks: IntArray, groups: Groups, fixed: IntArray, n_features: int) -> IntArray:
+    """Rank of each column from those of the groups: of several groups the first; 1 if fixed, last if in no group."""
+    if groups.are_columns:
+        found = ranks.copy()
+    else:
+        found = np.full(n_features, len(ranks) + 1, dtype=np.intp)
+        np.minimum.at(found, np.concatenate(groups.columns), np.repeat(ranks, [len(each) for each in groups.columns]))
+    found[fixed] = 1
+    return np.unique(found, return_inverse=True)[1].reshape(-1) + 1  # without gaps

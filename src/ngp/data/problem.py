@@ -306,14 +306,17 @@ def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
                     "y has several columns, and not all hold numbers: several outputs have to be numbers, and classes "
                     "have to be in one column."
                 ) from error
-            raise ValueError("task='regression' needs numbers in y: give numbers or task='classification'.") from error
+            raise ValueError(
+                "A regression needs numbers in y: give numbers, or select for classes (NGPClassifier or "
+                "task='classification')."
+            ) from error
     try:
         check_classification_targets(y)
     except TypeError as error:
         raise ValueError("y holds labels that can't be sorted, such as text beside None: give one type.") from error
     if y.ndim == 2:
         if y.shape[1] > 1:
-            raise ValueError("task='classification' takes one column of classes: y has several outputs.")
+            raise ValueError("A classification takes one column of classes: y has several outputs.")
         y = column_or_1d(y, warn=True)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:

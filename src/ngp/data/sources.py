@@ -374,7 +374,7 @@ def open_columns(
     Returns
     -------
     ColumnSource
-        To be passed to ``fit``, ``transform`` and ``predict`` of `ngp.NeuralGreedyPursuit`.
+        To be passed to ``fit``, ``transform`` and ``predict`` of `ngp.NGPRegressor` and others.
 
     Examples
     --------

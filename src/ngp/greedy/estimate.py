@@ -107,9 +107,10 @@ def estimate_pursuit(
     n_fixed: int,
     floating: bool,
     seconds_before: float,
+    predicts: bool = True,
     max_time: float | None = None,
 ) -> Estimate:
-    """Predict what a pursuit and the final predictor cost, after what has taken some seconds already."""
+    """Predict what a pursuit and, if it predicts, the final predictor cost, after some seconds that it took already."""
     candidates = Candidates.beside(search.problem, fixed)
     few, many = _n_steps(rule, candidates, n_fixed, len(fixed))
     left = len(candidates.names) - np.arange(many)

@@ -50,13 +50,13 @@ def pursue(
             pursuit.append([start(search, fixed, len(fixed) if n_fixed is None else n_fixed)])
         return pursuit.run()
     except EarlyEnd as end:
-        return finished(pursuit.proven(), str(end), end.partial)
+        return finished(pursuit.proven(), str(end), end.partial, pursuit.cuts())
     except KeyboardInterrupt:
         if not pursuit.steps:
             raise
         nothing = len(pursuit.steps) == 1  # but the start
         reason = "interrupted before anything was selected" if nothing else "interrupted; the path is partial"
-        return finished(pursuit.proven(), reason, partial=True)
+        return finished(pursuit.proven(), reason, partial=True, cuts=pursuit.cuts())
 
 
 class Pursuit:
@@ -83,9 +83,10 @@ class Pursuit:
             while not (stop := self.stop()):  # N features, η, significance, a budget: a rule knows only the steps
                 self.begin()
                 self.append(self.drop() or self.add())  # S_k = S_{k-1} ∪ {g}, or S_{k-1} without what no longer pays
+            cuts = self.cuts()
             self.steps = taken_back(self.steps, stop.keep)  # S_{k-1}, if the last step didn't pay
             if not (better := self.exchange(stop)):
-                return finished(self.steps, stop.reason, stop.partial)
+                return finished(self.steps, stop.reason, stop.partial, cuts)
             self.begin()
             self.append(better)
 
@@ -94,10 +95,19 @@ class Pursuit:
         """The steps that weren't taken back."""
         return [step for step in self.steps if step.kept]
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether no candidate is left."""
+        return len(Candidates.beside(self.search.problem, columns_of(chosen(self.standing))).names) == 0
+
+    def cuts(self) -> dict[str, int]:
+        """What the rule calls selections of the path, and the numbers of the steps that lead to them."""
+        numbers = [number for number, step in enumerate(self.steps) if step.kept]
+        return {name: numbers[keep] for name, keep in self.rule.cuts(self.standing, self.exhausted).items()}
+
     def stop(self) -> Stop | None:
         """What ends the additions: the rule, the lack of candidates, or a budget."""
-        steps = self.standing
-        exhausted = len(Candidates.beside(self.search.problem, columns_of(chosen(steps))).names) == 0
+        steps, exhausted = self.standing, self.exhausted
         stop = self.rule.check(steps, exhausted=exhausted)
         if stop is None:
             stop = Stop(NO_CANDIDATE_LEFT, len(steps) - 1) if exhausted else self.spent()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import nan
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from scipy.special import stdtr
 
-from ngp._formatting import visible
+from ngp._formatting import counted, outcomes, standing, step_in_words, visible, with_error
 from ngp._types import FloatArray, IntArray
 from ngp.predictors.base import Losses
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = [
     "Path",
@@ -163,6 +166,9 @@ def scored_step(scored: Losses, position: int, *, before: float, score: Score, p
     )
 
 
+MOST_LINES = 20  # of a path's repr
+
+
 class Score(NamedTuple):
     """Accuracy or R² on rows that a predictor wasn't trained on, and its standard error."""
 
@@ -177,13 +183,122 @@ class Score(NamedTuple):
         return cls(1 - float(errors.means[0]) / worst, error_of(errors, 0) / worst)
 
 
-@dataclass(frozen=True)
-class Path:
-    """All steps of a pursuit, and why it ended."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Path(Sequence[Step]):
+    """All steps of a pursuit, the start first: a sequence that says as well why it ended.
 
-    steps: tuple[Step, ...]  # the start, then all others
-    reason: str  # why the pursuit ended
-    partial: bool = False  # whether it was cut short, and could have gone on
+    Attributes
+    ----------
+    steps : tuple of Step
+        The same steps.
+    reason : str
+        Why the pursuit ended.
+    partial : bool
+        Whether it was cut short, and could have gone on.
+    cuts : dict
+        Where the rule says that the path may be cut: names, and numbers of the last steps before the cut.
+
+    Examples
+    --------
+    >>> from ngp import NeuralGreedyPursuit
+    >>> from ngp.datasets import make_ohm
+    >>> X, y, truth = make_ohm(100, random_state=0)
+    >>> path = NeuralGreedyPursuit(random_state=0).fit(X, y).path_
+    >>> path[1].name, len(path)
+    ('x1', 6)
+    >>> path.to_frame().query("kept")["name"].tolist()
+    ['', 'x1', 'x0']
+    """
+
+    steps: tuple[Step, ...]
+    reason: str
+    partial: bool = False
+    cuts: Mapping[str, int] = field(default_factory=dict)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+        return self.steps[index]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        """Number, action, loss and outcome of each step, a line each; of very many, the first and the last ones."""
+        rows = [
+            (str(number), step_in_words(step, self.steps, visible), with_error(step.loss, step.standard_error), outcome)
+            for number, (step, outcome) in enumerate(zip(self.steps, outcomes(self.steps), strict=True))
+        ]
+        if len(rows) > MOST_LINES:
+            rows[MOST_LINES // 2 : -MOST_LINES // 2] = [("…", "", "", "")]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            f"{number:>{widths[0]}}  {what:<{widths[1]}}  {loss:>{widths[2]}}  {outcome}".rstrip()
+            for number, what, loss, outcome in rows
+        ]
+        return "\n".join([f"Path of {counted(len(self.steps) - 1, 'step')} (loss ± standard error):", *lines])
+
+    def to_frame(self) -> DataFrame:
+        """Make a pandas data frame with a row per step, without the fields of `Step` that are arrays.
+
+        Returns
+        -------
+        pandas DataFrame
+            Its columns are the fields of `Step`, its index is the number of the step.
+        """
+        try:
+            from pandas import DataFrame, RangeIndex
+        except ImportError as error:
+            raise ImportError("path_.to_frame() needs pandas: install it with pip install pandas.") from error
+        names = [each.name for each in fields(Step) if "Array" not in str(each.type)]
+        index = RangeIndex(len(self.steps), name="step")
+        table = DataFrame([{name: getattr(step, name) for name in names} for step in self.steps], index, names)
+        return table.astype(dict.fromkeys(["group", "runner_up", "dropped"], "Int64"))
+
+    def cut(self, k: int | str) -> Path:
+        """The same steps, those kept that led to `k` features, or to one of the `cuts`.
+
+        Of several selections of `k` features, it is that of the path as it is, or else the one with the lowest loss.
+        """
+        own = max(number for number, step in enumerate(self.steps) if step.kept)
+        if isinstance(k, str):
+            if k not in self.cuts:
+                ways_out = " or ".join([*map(repr, self.cuts), "a number of features"])
+                raise ValueError(f"k={k!r} is no cut that the stop rule of this path knows: give {ways_out}.")
+            end = self.cuts[k]
+        else:
+            found = [number for number, step in enumerate(self.steps) if step.n_selected == k]
+            if not found:
+                sizes = [step.n_selected for step in self.steps]
+                raise ValueError(
+                    f"k={k!r} is no number of features on this path: give one from {min(sizes)} to {max(sizes)}, or "
+                    "fit again with n_features_to_select."
+                )
+            end = min(found, key=lambda number: (number != own, self.steps[number].loss))
+        stood = set(standing(self.steps[: end + 1]))
+        steps = [replace(step, kept=number in stood) for number, step in enumerate(self.steps)]
+        reason = f"the path was cut at {counted(self.steps[end].n_selected, 'feature')}"
+        return finished(steps, reason, self.partial, self.cuts)
+
+    def ranks(self, n_groups: int) -> IntArray:
+        """Rank of each group: 1, 2, … for the selected ones in their order, then the others by their loss.
+
+        That is the loss in the step after the selection or, for what was no candidate there, in the last one before.
+        What never was a candidate comes last.
+        """
+        after = 1 + max(number for number, step in enumerate(self.steps) if step.kept)
+        order = [step.group for step in self.kept if step.group is not None]
+        ranks = np.zeros(n_groups, dtype=np.intp)
+        ranks[order] = np.arange(1, 1 + len(order))
+        for step in reversed(self.steps[1 : after + 1]):
+            if step.action in ("add", "swap"):
+                others = np.flatnonzero((ranks == 0) & np.isfinite(step.losses))
+                by_loss = others[np.argsort(step.losses[others], kind="stable")]
+                ranks[by_loss] = ranks.max() + np.arange(1, 1 + len(others))
+        ranks[ranks == 0] = ranks.max() + 1
+        return ranks
 
     @property
     def kept(self) -> tuple[Step, ...]:
@@ -250,7 +365,7 @@ def suspect(steps: Sequence[Step], task: str) -> str:
     )
 
 
-def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
+def finished(steps: Sequence[Step], reason: str, partial: bool = False, cuts: Mapping[str, int] | None = None) -> Path:
     """A path that ends with some steps; those that later ones have undone are marked as not kept."""
     last = {step.group: number for number, step in enumerate(steps) if step.kept}
     selected = chosen([step for step in steps if step.kept])
@@ -260,7 +375,7 @@ def finished(steps: Sequence[Step], reason: str, partial: bool = False) -> Path:
         )
         for number, step in enumerate(steps)
     ]
-    return Path(tuple(marked), reason, partial)
+    return Path(tuple(marked), reason, partial, dict(cuts or {}))
 
 
 def error_of(losses: Losses, position: int) -> float:

@@ -124,6 +124,23 @@ class StopRule:
         """
         return None
 
+    def cuts(self, steps: Sequence[Step], exhausted: bool = False) -> dict[str, int]:
+        """Name the selections of a path that answer different questions, by default none.
+
+        Parameters
+        ----------
+        steps : sequence of Step
+            All steps that weren't taken back; ``steps[0]`` is the start.
+        exhausted : bool
+            Whether no candidate is left.
+
+        Returns
+        -------
+        dict
+            For each name the number of steps to keep, the start not counted; what isn't known yet is left out.
+        """
+        return {}
+
     def check_budget(self, steps: Sequence[Step]) -> Stop | None:
         """Say whether a budget is used up; by default there is none.
 
@@ -371,6 +388,11 @@ class Plateau(StopRule):
         kept = f"the smallest selection within {self.standard_errors:g} standard errors of the lowest loss"
         return Stop(f"{why}; kept is {kept}", keep)
 
+    def cuts(self, steps: Sequence[Step], exhausted: bool = False) -> dict[str, int]:
+        """Name what it keeps ``"best"``."""
+        stop = first_stop(self, steps, exhausted)
+        return {} if stop is None else {"best": stop.keep}
+
 
 @dataclass(frozen=True)
 class Significance(StopRule):
@@ -417,6 +439,13 @@ class Significance(StopRule):
         what = "the last step is" if unpaid == 1 else f"the last {unpaid} steps are"
         why = "not significant" if p_value > self.level else "not significant or without a lower loss"
         return Stop(f"{what} {why}, p = {p_value:.2g}", len(steps) - 1 - unpaid, is_strict=True)
+
+    def cuts(self, steps: Sequence[Step], exhausted: bool = False) -> dict[str, int]:
+        """Name what it keeps ``"significant"``; if no candidate is left, that may be everything."""
+        stop = first_stop(self, steps, exhausted)
+        if stop is None:
+            return {"significant": len(steps) - 1} if exhausted else {}
+        return {"significant": stop.keep}
 
     def tests(self, steps: Sequence[Step]) -> bool:
         """In every step."""
@@ -578,6 +607,10 @@ class FirstOf(StopRule):
         answers = [rule.check(steps, exhausted) for rule in self.rules]
         return min((stop for stop in answers if stop is not None), key=lambda stop: stop.keep, default=None)
 
+    def cuts(self, steps: Sequence[Step], exhausted: bool = False) -> dict[str, int]:
+        """Collect those of all rules."""
+        return {name: keep for rule in self.rules for name, keep in rule.cuts(steps, exhausted).items()}
+
     def check_budget(self, steps: Sequence[Step]) -> Stop | None:
         """Say whether the budget of any rule is used up."""
         answers = [rule.check_budget(steps) for rule in self.rules]
@@ -646,6 +679,10 @@ class Cut(StopRule):
         answers = [first_stop(rule, steps, exhausted) for rule in self.rules]
         return answers[0] if None not in answers else None
 
+    def cuts(self, steps: Sequence[Step], exhausted: bool = False) -> dict[str, int]:
+        """Collect those of all rules."""
+        return FirstOf(self.rules).cuts(steps, exhausted)
+
     def tests(self, steps: Sequence[Step]) -> bool:
         """Whether a rule that hasn't stopped asks for p-values."""
         return any(rule.tests(steps) and first_stop(rule, steps) is None for rule in self.rules)
@@ -658,22 +695,6 @@ class Cut(StopRule):
         """Count the last steps that the first rule doubts or doesn't keep."""
         stop = first_stop(self.rules[0], steps)
         return self.rules[0].n_unproven(steps) if stop is None else len(steps) - 1 - stop.keep
-
-
-def cuts(steps: Sequence[Step]) -> dict[str, int]:
-    """How many features are significant, and how many predict best, on a path that went on until both were known.
-
-    Paths with drops or exchanges don't say it.
-    """
-    if any(step.dropped is not None for step in steps):
-        return {}
-    n_parts = sum(weight > 0 for weight in steps[0].fold_weights)
-    rules: dict[str, StopRule] = {
-        "significant": Significance(),
-        "best": Plateau(standard_errors=1.0 if n_parts > 1 else 0.0),
-    }
-    stops = {name: first_stop(rule, steps, exhausted=True) for name, rule in rules.items()}
-    return {name: steps[stop.keep if stop else -1].n_selected for name, stop in stops.items()}
 
 
 def first_stop(rule: StopRule, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:

@@ -36,11 +36,8 @@ MEANS = "(means; shaded: lowest to highest)"
 def pursue(split: Split, n_features: int, *, protocol: str, seed: int, n_jobs: int) -> tuple[Step, ...]:
     """Steps of a pursuit of `n_features` features, including the start."""
     cv = (split.X_test, split.y_test) if protocol == "published" else 5
-    # What is selected doesn't depend on the final predictor: no need to look for its best size.
-    selector = NeuralGreedyPursuit(
-        SSFN(refit_units=100), n_features_to_select=n_features, cv=cv, n_jobs=n_jobs, random_state=seed
-    )
-    steps: tuple[Step, ...] = selector.fit(split.X, split.y).path_
+    selector = NeuralGreedyPursuit(SSFN(), n_features_to_select=n_features, cv=cv, n_jobs=n_jobs, random_state=seed)
+    steps: tuple[Step, ...] = selector.fit(split.X, split.y).path_.steps
     return steps
 
 

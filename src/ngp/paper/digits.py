@@ -180,7 +180,6 @@ def _pursued(
     """Groups that a pursuit selects, and the pixels that each of them added."""
     predictor, side = _predictor(method, sizes), isqrt(train.X.shape[1])
     if isinstance(predictor, SSFN):
-        predictor.refit_units = predictor.n_units  # the final predictor isn't used
         predictor.n_draws = sizes.n_draws
     selector = NeuralGreedyPursuit(
         predictor,

@@ -53,10 +53,7 @@ def _missed(data: str, n_samples: int, n_features: int, protocol: str, seed: int
         n_train = round(0.9 * n_samples)
         X, y, truth = make_artificial(n_train + VALIDATION_ROWS, n_features, noise="none", random_state=seed)
         X, y, cv = X[:n_train], y[:n_train], (X[n_train:], y[n_train:])
-    # What is selected doesn't depend on the final predictor: no need to look for its best size.
-    selector = NeuralGreedyPursuit(
-        SSFN(refit_units=100), n_features_to_select=len(truth), cv=cv, n_jobs=n_jobs, random_state=seed
-    )
+    selector = NeuralGreedyPursuit(SSFN(), n_features_to_select=len(truth), cv=cv, n_jobs=n_jobs, random_state=seed)
     return false_negative_rate(selector.fit(X, y).order_, truth)
 
 

@@ -12,7 +12,7 @@ from sklearn.dummy import DummyRegressor
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp._types import FloatArray, IntArray
 from ngp.baselines import Baseline, registry
 from ngp.datasets import load_boston, make_artificial
@@ -167,9 +167,9 @@ def _pursue(
     split: Split, method: str, seed: int, rule: dict[str, Any], n_jobs: int
 ) -> tuple[IntArray, Predictions | None]:
     """Select by NGP."""
-    selector = NeuralGreedyPursuit(
-        PREDICTORS[method](), task="regression", random_state=seed, n_jobs=n_jobs, device="cpu", **rule
-    ).fit(split.X, split.y)
+    selector = NGPRegressor(PREDICTORS[method](), random_state=seed, n_jobs=n_jobs, device="cpu", **rule).fit(
+        split.X, split.y
+    )
     return selector.order_, (selector.predict(split.X), selector.predict(split.X_test))
 
 

@@ -206,8 +206,8 @@ class Result:
 
         Parameters
         ----------
-        selector : NeuralGreedyPursuit
-            Fitted to `X` and `y`.
+        selector : NGPRegressor, NGPClassifier or NeuralGreedyPursuit
+            Fitted to `X` and `y`. The last one doesn't predict, so that there is no `fit`.
         X, y : array-like or data frame
             As they were given to `fit`.
         target : str
@@ -225,6 +225,11 @@ class Result:
         """
         check_is_fitted(selector, "path_")
         groups = selector.groups_
+        if held_out is not None and not hasattr(selector, "predict"):
+            raise ValueError(
+                f"held_out is for a selector that predicts, and {type(selector).__name__} doesn't: use NGPRegressor or "
+                "NGPClassifier."
+            )
         return cls(
             schema=SCHEMA,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
