@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from ngp import NeuralGreedyPursuit, _progress
+from ngp import NeuralGreedyPursuit, NGPRegressor, _progress
 from ngp._progress import Phase, StatusLine, phase, watched
 from ngp.kernels.parallel import run_tasks
 from ngp.predictors import MLP, SSFN
@@ -52,7 +52,7 @@ def test_all_candidates_of_a_step_are_counted(name: str) -> None:
     predictor, expected = PREDICTORS[name]
     ended: dict[int, Phase] = {}
     with watched(lambda now: ended.update({id(now): now})):
-        NeuralGreedyPursuit(predictor, n_features_to_select=2, random_state=0, device="cpu").fit(X, y)
+        NGPRegressor(predictor, n_features_to_select=2, random_state=0, device="cpu").fit(X, y)
     phases = list(ended.values())
     names = {each.name for each in phases}
     assert {*expected, "testing", "training the final predictor"} <= names
@@ -111,7 +111,7 @@ Notebook.__module__ = "ipykernel.iostream"
 def test_a_line_is_written_again_and_again(kind: type[io.StringIO], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", kind())
     monkeypatch.setattr(_progress, "REWRITTEN_SECONDS", 0.0)
-    selector = NeuralGreedyPursuit(FAST, n_features_to_select=2, random_state=0, verbose=1).fit(X, y)
+    selector = NGPRegressor(FAST, n_features_to_select=2, random_state=0, verbose=1).fit(X, y)
     written = sys.stdout.getvalue()  # type: ignore[attr-defined]
     assert "\r[ngp] scoring 12 of 12 candidates" in written
     assert "\r[ngp] training the final predictor" in written

@@ -65,7 +65,7 @@ def test_held_out_rows_have_all_classes(folder: Path, call: Call) -> None:
         assert samples.held_out is not None
         assert [part.tolist().count("seldom") for part in (samples.y, samples.held_out[1])] == [2, 2]
     result = call("select", "data.csv", "-t", "y", "--features", "1", "--hold-out", "0.5")
-    assert "On the 20 rows held out: 90.0% of them right." in result.stdout
+    assert "On the 20 rows held out: accuracy 90.0%." in result.stdout
 
 
 def test_nothing_to_fill_gaps_with() -> None:

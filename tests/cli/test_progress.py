@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import report_cases as cases
 
-from ngp import NeuralGreedyPursuit
+from ngp import NGPRegressor
 from ngp._progress import Phase
 from ngp.cli import progress
 from ngp.cli.progress import Progress
@@ -25,9 +25,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def fitted(shower: Progress, n_features: int | None = 2, **settings: Any) -> NeuralGreedyPursuit:
+def fitted(shower: Progress, n_features: int | None = 2, **settings: Any) -> NGPRegressor:
     X = np.random.default_rng(0).normal(size=(60, 4))
-    selector = NeuralGreedyPursuit(
+    selector = NGPRegressor(
         SSFN(n_units=10, n_draws=1, refit_units=10),
         n_features_to_select=n_features,
         random_state=0,

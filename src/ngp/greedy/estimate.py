@@ -132,7 +132,7 @@ def estimate_pursuit(
         high += MOST_EXCHANGES * many * float((steps + leaders[:, 1]).max(initial=0))
     if max_time is not None:  # no step begins after it, and the last one is finished
         low, high = min(low, max_time), min(high, max_time + float(2 * (steps + leaders[:, 1]).max(initial=0)))
-    final = moment.final_seconds() if many else (0.0, 0.0)
+    final = moment.final_seconds() if many and predicts else (0.0, 0.0)
     if few < many:  # nothing may be selected
         final = 0.0, final[1]
     return Estimate(

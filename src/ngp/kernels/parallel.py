@@ -79,7 +79,9 @@ def run_tasks(
     jobs = int(effective_n_jobs(n_jobs))
     if _cluster(backend) or (jobs > 1 and not isinstance(backend, SequentialBackend | ThreadingBackend)):
         arguments = list(arguments)
-        return _run_elsewhere(backend, jobs, task, shared, arguments, list(islice(counts, len(arguments))))
+        if _cluster(backend) or len(arguments) > 1:
+            return _run_elsewhere(backend, jobs, task, shared, arguments, list(islice(counts, len(arguments))))
+        jobs = 1  # another process of this machine would only take what is sent to it
     if jobs == 1:
         return [counted_in(task(*shared, *each), count) for each, count in zip(arguments, counts, strict=False)]
     with ThreadPoolExecutor(jobs) as pool:

@@ -102,7 +102,7 @@ def _sections(content: dict[str, Any]) -> dict[str, str]:
         ("pixels", "The image", content["pixels"]),
         ("groups", "The groups", content["groups"] or content["categories"]),
         ("correlations", "What was passed over", content["correlations"]),
-        ("fit", "How well it predicts", content["fit"]),
+        ("fit", "How well it predicts", content["scores"].rows or content["fit"]),
         ("again", "To do it again", True),
     ]
     return {name: heading for name, heading, exists in headings if exists}
