@@ -1,8 +1,8 @@
 """Wrong picks taken back, and features that only work together: python -m benchmarks.searching.
 
 A decoy is the sum of the four relevant columns, plus noise: plain greedy selection begins with it. Of an exclusive or,
-no column says anything by itself. The paper's algorithm, which computes no p-values, looks at no pairs and takes nothing
-back, is held against the default, or against `floating` where the number of columns is given.
+no column says anything by itself. The paper's algorithm, which computes no p-values, looks at no pairs and takes
+nothing back, is held against the default, or against `floating` where the number of columns is given.
 """
 
 from __future__ import annotations
