@@ -78,7 +78,7 @@ PAIR_STEPS = 10
 NETWORK_OPERATIONS = 2e4  # of a row of a candidate's network
 BLOCK_PAIRED = 512  # factors that are paired with all at a time
 LEAST_VARIANCE = 0.05  # of a product of two factors with variance one: less is a few rows' doing
-NULL_FACTORS = 1024  # that are paired in permutations, besides the leading ones
+NULL_FACTORS = 512  # that are paired in permutations, besides the leading ones
 STREAM = 0x436861  # of random numbers, so that no other part of a fit draws the same ones
 
 
