@@ -34,6 +34,7 @@ from ngp.data.groups import column_numbers, make_groups, ranks_of_columns
 from ngp.data.losses import LOSSES, labels, probabilities
 from ngp.data.problem import Problem, make_problem, warn_of_constant_features
 from ngp.greedy.candidates import Search
+from ngp.greedy.chance import chance_losses
 from ngp.greedy.checkpoint import Checkpoint, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
 from ngp.greedy.loop import pursue
@@ -52,6 +53,7 @@ from ngp.greedy.stopping import (
     Significance,
     StopRule,
 )
+from ngp.io import refuse_other_suffixes
 from ngp.kernels.parallel import keep_workers
 from ngp.predictors.base import Constant, FittedPredictor, Predictor, Scorer
 from ngp.predictors.committee import PREDICTORS, bind_predictor, settled
@@ -164,6 +166,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         Whether it was cut short by a budget, Ctrl-C or a callback.
     stability_ : Stability
         How often each candidate is selected on halves of the rows; set by `measure_stability`.
+    chance_ : float array of shape (n_steps, 2)
+        Range of the loss that each step would have led to by chance; set by `measure_chance` and `report`.
     task_ : str
         "regression" or "classification".
     classes_ : array
@@ -291,7 +295,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         seed = saved.seed if saved and self.random_state is None else None
         task = _prepare(self, X, y, sample_weight, cv_groups, seed)
         warn_of_constant_features(task.problem, task.fixed)
-        self.__dict__.pop("stability_", None)  # of an earlier fit
+        for name in ("stability_", "chance_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         self.all_columns_score_ = nan
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         line = StatusLine(bool(self.verbose))
@@ -405,6 +410,45 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         self.stability_ = Stability(selections, task.problem.groups.n_groups, n_candidates)
         return self.stability_
 
+    def measure_chance(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        cv_groups: npt.ArrayLike | None = None,
+    ) -> FloatArray:
+        """Estimate which loss each step would have led to by chance, had all its candidates been useless.
+
+        In each step, the predictor is trained with 40 candidates whose rows are permuted. What the best of all
+        candidates would gain is extrapolated from them, as if their gains were normal.
+
+        Parameters
+        ----------
+        X, y, sample_weight, cv_groups : array-like
+            As for `fit`.
+
+        Returns
+        -------
+        float array of shape (n_steps, 2)
+            For each step of `path_`, the range of the loss in 9 of 10 cases; NaN for steps that add nothing. It is kept
+            as `chance_`, and shown as a band by `plot_path` and in reports.
+
+        Examples
+        --------
+        >>> from ngp import NeuralGreedyPursuit
+        >>> from ngp.datasets import make_ohm
+        >>> X, y, truth = make_ohm(100, random_state=0)
+        >>> selector = NeuralGreedyPursuit(n_features_to_select=2, random_state=0).fit(X, y)
+        >>> low, high = selector.measure_chance(X, y)[1]
+        >>> bool(selector.path_[1].loss < low < high)
+        True
+        """
+        check_is_fitted(self)
+        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups, self._seed)
+        with threadpool_limits(1, user_api="blas"), keep_workers(), phase("estimating chance"):
+            self.chance_ = chance_losses(task.search(), self.path_, self._seed)
+        return self.chance_
+
     def _unchanged_copy(self) -> Self:
         """A selector with the same parameters, so that nothing changes this one."""
         other = copy(self)
@@ -513,11 +557,16 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         target: str = "y",
         held_out: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
         image_shape: Sequence[int] | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        cv_groups: npt.ArrayLike | None = None,
     ) -> None:
-        """Write a report as one HTML file (see `ngp.report.write_report`)."""
+        """Write a report as one HTML file (see `ngp.report.write_report`); it needs what was given to `fit`."""
         from ngp.report import write_report
         from ngp.report.result import Result
 
+        refuse_other_suffixes(path, "a report", (".html", ".htm"))
+        if not hasattr(self, "chance_"):
+            self.measure_chance(X, y, sample_weight, cv_groups)
         write_report(Result.of(self, X, y, target=target, held_out=held_out, image_shape=image_shape), path)
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -48,12 +48,12 @@ def drop_options(names: Sequence[str]) -> str:
     return " ".join(f"--drop {_word(name)}" for name in names)
 
 
-def command_with(options: str) -> str:
-    """What the user typed, with more options."""
+def command_with(options: str = "") -> str:
+    """What the user typed, if need be with more options."""
     context = click.get_current_context(silent=True)
     words = [_word(word) for word in context.meta.get(WORDS, ())] if context else []
     end = words.index("--") if "--" in words else len(words)  # options come before that
-    return " ".join(["ngp", *words[:end], options, *words[end:]])
+    return " ".join(filter(None, ["ngp", *words[:end], options, *words[end:]]))
 
 
 def _word(text: str) -> str:

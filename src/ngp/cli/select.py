@@ -24,7 +24,7 @@ from ngp.cli.files import (
     write_reduced,
     writing,
 )
-from ngp.cli.messages import Failure, Refusal, in_words, note, warnings_as_notes
+from ngp.cli.messages import Failure, Refusal, command_with, in_words, note, warnings_as_notes
 from ngp.cli.options import CHOSEN_COLUMNS, DATA, WORK, duration, file, screening, share, validation, with_options
 from ngp.cli.preparing import Samples, chosen_columns, prepare, read_groups
 from ngp.cli.progress import Progress
@@ -135,6 +135,7 @@ def select(data: str, target: tuple[str, ...], quiet: bool, as_json: bool, **set
             if as_json or not quiet:
                 click.echo(json.dumps(asdict(estimate), indent=1) if as_json else str(estimate))
             return
+        settings["documented"] = as_json or settings["out"] or settings["report"]
         interrupted = _fit(selector, samples, quiet, settings)
     written = _write(selector, table, samples, as_json, settings)
     if not as_json and not quiet:
@@ -183,11 +184,15 @@ def _fit(selector: NGPClassifier | NGPRegressor, samples: Samples, quiet: bool, 
             selector.fit(samples.X, samples.y, cv_groups=samples.cv_groups)
         if "interrupted" in selector.stop_reason_:
             return True
+        rows, what = (samples.X, samples.y, None, samples.cv_groups), "Stability"
         try:
             if halves := settings["resamples"]:
-                selector.measure_stability(samples.X, samples.y, cv_groups=samples.cv_groups, n_halves=halves)
+                selector.measure_stability(*rows, n_halves=halves)
+            what = "Chance"
+            if settings["documented"] and not selector.partial_:
+                selector.measure_chance(*rows)
         except (KeyboardInterrupt, ValueError) as error:  # the selection itself is finished
-            said = str(error) or "Stability was not measured: interrupted."
+            said = str(error) or f"{what} was not measured: interrupted."
             warnings.warn(said, stacklevel=2)
             return "interrupted" in said
     return False
@@ -215,8 +220,15 @@ def _write(
         from ngp.report import write_report
         from ngp.report.result import Result
 
-        target = ", ".join(samples.targets)
-        result = Result.of(selector, samples.X, samples.y, target=target, held_out=samples.held_out)
+        result = Result.of(
+            selector,
+            samples.X,
+            samples.y,
+            target=", ".join(samples.targets),
+            held_out=samples.held_out,
+            data=[samples.summary, *samples.notes],
+            command=command_with(),
+        )
         if out:
             with writing(out):
                 result.write(out)

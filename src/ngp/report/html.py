@@ -18,23 +18,13 @@ from ngp.io import refuse_other_suffixes, write_whole
 from ngp.report import plots
 from ngp.report.page import describe, seen
 from ngp.report.result import Result
-from ngp.report.style import COLOURS, GREY, GRID
+from ngp.report.style import THEME
 
 __all__ = ["write_report"]
 
 # Inches, of 96 pixels each: the narrow figures fit a telephone of 360 pixels.
-WIDE, NARROW, SQUARE = 8.6, 3.15, 4.8
+WIDE, NARROW, SQUARE, SMALL = 8.6, 3.15, 4.8, (2.7, 1.9)
 SVG, LINK = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}href"
-# Colours that are replaced by the page's own, which are different on light and on dark screens.
-THEME = {
-    "#000000": "--ink",
-    "#ffffff": "--card",
-    GREY.lower(): "--muted",
-    "#8c8c8c": "--muted",
-    GRID.lower(): "--line",
-    COLOURS[0].lower(): "--blue",
-    COLOURS[1].lower(): "--orange",
-}
 
 
 def write_report(result: Result, path: str | PathLike[str]) -> None:
@@ -78,7 +68,17 @@ def write_report(result: Result, path: str | PathLike[str]) -> None:
         plot = partial(PLOTS[name], result)
         return {screen: Markup(draw_svg(plot, f"{name}-{screen}", title, text, *sizes[screen])) for screen in sizes}
 
-    write_whole(Path(path), template.render(describe(result), draw=draw, style=style).encode("utf-8"))
+    def draw_curves() -> list[tuple[str, Markup]]:
+        drawn = []
+        for place, curve in enumerate(result.curves):
+            name = result.features.names[curve.column]
+            plot = partial(plots.draw_curve, result, curve)
+            text = f"The average prediction for each value of {seen(name)}."
+            drawn.append((name, Markup(draw_svg(plot, f"curve-{place}", seen(name), text, *SMALL))))
+        return drawn
+
+    drawing = {"draw": draw, "draw_curves": draw_curves, "style": style}
+    write_whole(Path(path), template.render(describe(result), **drawing).encode("utf-8"))
 
 
 PLOTS: dict[str, Callable[..., object]] = {

@@ -29,8 +29,13 @@ from ngp._formatting import (
 from ngp.greedy.path import Step, additions, suspect
 from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown, pixel_ranks
 from ngp.report.result import Fit, Result
+from ngp.report.style import PALETTE
 
 __all__ = ["Table", "describe", "path_table", "seen"]
+
+# What a pair has to share of its joint effect, and this of the spread of all predictions, to work only together.
+ONLY_TOGETHER, LEAST_EFFECT = 0.5, 0.1
+MOST_TOGETHER = 6
 
 MOST_ROWS = 200
 LOSSES = {"squared_error": "mean squared error", "cross_entropy": "cross-entropy", "hinge": "hinge loss"}
@@ -61,6 +66,7 @@ def describe(result: Result) -> dict[str, Any]:
         "number": number,
         "score": _headline(result),
         "held_out": result.fit and _score(result.fit),
+        "data": result.asked.data,
         "caution": suspect(steps, result.asked.task),
         "other_cut": cuts_in_words(result.answer.cuts, steps, result.asked.task, result.answer.all_columns_score, noun),
         "tested": any(step.p_value >= 0 for step in steps),
@@ -68,7 +74,11 @@ def describe(result: Result) -> dict[str, Any]:
         "dropped": left_behind(steps, seen)[0],
         "tiles": _tiles(result, noun),
         "asked": _asked(result, noun),
-        "path": path_table(steps, result.asked.task),
+        "path": path_table(steps, result.asked.task, result.chance),
+        "curves": _curves_table(result),
+        "legend": list(zip(result.curves[0].outputs, PALETTE, strict=False)) if result.curves else [],
+        "n_columns": sum(len(result.groups.columns[step.group or 0]) for step in additions(steps)),
+        "together": _together(result),
         "ranking": _ranking_table(steps),
         "most_bars": MOST_BARS,
         "most_pairs": MOST_PAIRS,
@@ -91,18 +101,20 @@ def describe(result: Result) -> dict[str, Any]:
 
 def _sections(content: dict[str, Any]) -> dict[str, str]:
     """Names and headings of the sections that have content, in their order."""
-    has_steps = len(content["result"].path) > 1
+    n_steps = len(content["result"].path) - 1
     headings = [
-        ("asked", "What was asked", True),
-        ("path", "The path", has_steps),
+        ("path", "The path", n_steps),
+        ("curves", "What each column does", content["result"].curves),
+        ("together", "What works together", content["together"]["rows"]),
         ("ranking", "The ranking", content["ranking"].rows),
-        ("calls", "Close calls", content["calls"]["table"].rows),
+        ("calls", "How sure the choice is", content["calls"]["table"].rows),
         ("stability", "How stable it is", content["halves"] and content["halves"]["table"].rows),
-        ("candidates", "All candidates", has_steps),
+        ("candidates", "All candidates", n_steps > 2),
         ("pixels", "The image", content["pixels"]),
         ("groups", "The groups", content["groups"] or content["categories"]),
         ("correlations", "What was passed over", content["correlations"]),
         ("fit", "How well it predicts", content["scores"].rows or content["fit"]),
+        ("asked", "What was done", True),
         ("again", "To do it again", True),
     ]
     return {name: heading for name, heading, exists in headings if exists}
@@ -127,16 +139,28 @@ def _headline(result: Result) -> str:
 
 def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
     """The main numbers: what, how much, and a comment."""
-    answer, headline = result.answer, _headline(result)
-    rows = "cross-validated" if result.fit is None else f"on {result.fit.n_rows:,} held-out rows"
-    constant = "" if isnan(answer.constant_loss) else f"constant prediction {number(answer.constant_loss)}"
+    answer, task, fit, headline = result.answer, result.asked.task, result.fit, _headline(result)
+    rows = "cross-validated" if fit is None else f"on {fit.n_rows:,} held-out rows"
     what, _, value = headline.partition(" ")
-    return [
+    start = score(result.path[0].score, nan, task) if fit is None else score(fit.constant, nan, task)
+    tiles = [
         ("selected", f"{len(result.order)}", f"of {counted(len(result.groups.names), noun)}"),
-        *([(what, value, rows)] if headline else []),
-        (_loss_name(result).partition(",")[0], with_error(answer.loss, answer.standard_error), constant),
-        ("search", duration(answer.seconds), f"{counted(answer.n_fits, 'candidate')} scored"),
+        (what, value, rows),
+        (f"{what} of all columns", score(answer.all_columns_score, nan, task), "cross-validated"),
+        (_without_any(result), start, "for comparison" if fit is None else "on the same rows"),
     ]
+    if not headline:
+        loss = with_error(answer.loss, answer.standard_error)
+        tiles = [*tiles[:1], (_loss_name(result).partition(",")[0], loss, "in validation")]
+    search = ("search", duration(answer.seconds), f"{counted(answer.n_fits, 'candidate')} scored")
+    return [*(tile for tile in tiles if tile[1]), search]
+
+
+def _without_any(result: Result) -> str:
+    """What predicts without any selected column."""
+    if len(result.path[0].columns) and result.fit is None:
+        return "fixed columns alone"
+    return "most frequent class" if result.asked.task == "classification" else "constant prediction"
 
 
 def _asked(result: Result, noun: str) -> list[tuple[str, str]]:
@@ -180,8 +204,9 @@ def _stop_in_words(parameters: dict[str, Any]) -> str:
     return ", or ".join(parts)
 
 
-def path_table(steps: Sequence[Step], task: str) -> Table:
+def path_table(steps: Sequence[Step], task: str, chance: Sequence[Sequence[float]] | None = None) -> Table:
     """The path, step by step."""
+    ranges = [(nan, nan)] * len(steps) if chance is None else chance
     is_plain = only_additions(steps)
     actions = [
         seen(step.name) if is_plain and step.group is not None else step_in_words(step, steps, seen) for step in steps
@@ -192,6 +217,7 @@ def path_table(steps: Sequence[Step], task: str) -> Table:
         "Selected": [str(step.n_selected) for step in steps],
         f"{metric(task).capitalize()} ± standard error": [score(step.score, step.score_error, task) for step in steps],
         "Loss ± standard error": [with_error(step.loss, step.standard_error) for step in steps],
+        "By chance": ["" if isnan(low) else f"{number(low)} to {number(high)}" for low, high in ranges],
         "Change of the loss": [loss_change(step.gain) for step in steps],
         "p-value": [p_value(step.p_value) for step in steps],
         "Candidates": [f"{step.n_fits:,}" for step in steps],
@@ -231,12 +257,22 @@ def _close_calls(result: Result) -> dict[str, Any]:
             str(place), seen(step.name), seen(names[step.runner_up]), number(gap),
             f"{gap / error:.2f}" if error > 0 else "–", _percent(step.certainty),
             _percent(max(0.0, (drop - gap) / drop)) if drop > 0 else "–",
-            _outcome_of_runner_up(result.path, place, back), calls[-1],
+            _within_an_error(step, names), _outcome_of_runner_up(result.path, place, back), calls[-1],
         ])  # fmt: skip
     header = ["Step", "Picked", "Runner-up", "Gap", "In standard errors", "Probability to be better"]
-    header += ["Share of the gain", "The runner-up", "Call"]
+    header += ["Share of the gain", "Within a standard error", "The runner-up", "Call"]
     table = Table("Picks and their runners-up", header, rows)
     return {"table": table, "n": calls.count("close"), "has_errors": set(calls) > {"–"} or calls.count("–") == 0}
+
+
+def _within_an_error(step: Step, names: Sequence[str]) -> str:
+    """The other candidates whose loss is less than a standard error above the winner's, lowest first."""
+    if step.group is None or not step.standard_error > 0:
+        return "–"
+    limit = step.losses[step.group] + step.standard_error
+    order = [int(group) for group in step.losses.argsort(kind="stable") if step.losses[group] < limit]
+    others = [seen(names[group]) for group in order if group != step.group]
+    return f"{len(others)}: {listed(others, 3)}" if others else "none"
 
 
 def _outcome_of_runner_up(path: Sequence[Step], place: int, back: set[int]) -> str:
@@ -306,6 +342,29 @@ def _halves(result: Result) -> dict[str, Any] | None:
     return {"table": table, "pairs": pairs}
 
 
+def _curves_table(result: Result) -> Table:
+    """The points of all curves."""
+    names, single = result.features.names, all(len(curve.outputs) == 1 for curve in result.curves)
+    rows = [
+        [seen(names[curve.column]), curve.categories[place] if curve.categories else number(value),
+         *([] if single else [seen(output)]), number(average)]
+        for curve in result.curves
+        for output, averages in zip(curve.outputs, curve.averages, strict=True)
+        for place, (value, average) in enumerate(zip(curve.values, averages, strict=True))
+    ]  # fmt: skip
+    what = "Predicted" if result.asked.task == "regression" else "Probability"
+    header = ["Column", "Value", *([] if single else ["Class" if what == "Probability" else "Target"]), what]
+    return Table("Average predictions", header, rows)
+
+
+def _together(result: Result) -> dict[str, Any]:
+    """Pairs of selected groups by what they say only together, and which say hardly anything alone."""
+    names = result.groups.names
+    pairs = [(" and ".join(seen(names[group]) for group in pair.groups), pair) for pair in result.together]
+    only = [text for text, pair in pairs if pair.share >= ONLY_TOGETHER and pair.size >= LEAST_EFFECT]
+    return {"rows": [(text, pair.share, pair.size) for text, pair in pairs[:MOST_TOGETHER]], "only": only}
+
+
 def _correlations(result: Result) -> list[tuple[str, list[tuple[str, float]]]]:
     """Each selected group, and the three that are most correlated with it."""
     names = result.groups.names
@@ -318,10 +377,12 @@ def _correlations(result: Result) -> list[tuple[str, list[tuple[str, float]]]]:
 def _scores_table(result: Result) -> Table:
     """What the selection predicts in cross-validation, beside nothing and everything."""
     answer, task, start = result.answer, result.asked.task, result.path[0]
+    nothing = "fixed columns alone" if len(start.columns) else "most frequent class"
+    nothing = "constant prediction" if task == "regression" and not len(start.columns) else nothing
     scores = {
         "The selection": score(answer.score, answer.score_error, task),
         "All columns": score(answer.all_columns_score, nan, task),
-        "The fixed columns alone" if len(start.columns) else "A constant": score(start.score, start.score_error, task),
+        f"The {nothing}": score(start.score, start.score_error, task),
     }
     rows = [[name, text] for name, text in scores.items() if text]
     return Table("Cross-validated", ["Columns", metric(task)], rows)

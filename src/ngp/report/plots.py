@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ngp._formatting import counted, group_names, metric, only_additions, taken_back, undone
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.greedy.path import Step, additions
+from ngp.report.dependence import Curve
 from ngp.report.result import Result
 from ngp.report.style import COLOURS, GREY, clean, figure_width, is_narrow, new_axes, shown_name
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
 __all__ = [
-    "MOST_BARS", "MOST_PAIRS", "candidates_shown", "draw_candidates", "draw_fit", "draw_pixels", "draw_ranking",
-    "draw_runners_up", "draw_stability", "pixel_ranks", "plot_path", "plot_pixels",
+    "MOST_BARS", "MOST_PAIRS", "candidates_shown", "draw_candidates", "draw_curve", "draw_fit", "draw_pixels",
+    "draw_ranking", "draw_runners_up", "draw_stability", "pixel_ranks", "plot_path", "plot_pixels",
 ]  # fmt: skip
 
 BLUE, ORANGE, PALE_GREY = *COLOURS[:2], "#8C8C8C"
@@ -53,7 +54,8 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
 
     Error bars are one standard error. Above are the numbers of features and, of a selector or a result, the
     cross-validated accuracy or R². Filled circles are the steps that make up the selection, hollow grey ones were
-    taken back. A grey dash beside a step is the loss that the runner-up would have led to. The axis of the losses is
+    taken back. A grey dash beside a step is the loss that the runner-up would have led to, and the grey band what
+    chance would have led to, if that was measured (`NeuralGreedyPursuit.measure_chance`). The axis of the losses is
     logarithmic if they differ by more than a factor of 10.
 
     If features were dropped or exchanged, the loss is plotted against the number of the step. A triangle is a drop;
@@ -82,6 +84,7 @@ def plot_path(path: Any, *, ax: Axes | None = None) -> Axes:
     """
     steps = steps_of(path)
     ax = ax or new_axes("plot_path", min(14.0, max(6.4, 3.0 + 0.3 * len(steps))), 4.8)
+    _draw_chance(ax, steps, path.chance if isinstance(path, Result) else getattr(path, "chance_", None))
     _draw_losses(ax, steps)
     _mark_end(ax, steps)
     _draw_runners_up(ax, steps)
@@ -134,6 +137,17 @@ def _draw_losses(ax: Axes, steps: Sequence[Step]) -> None:
             )  # fmt: skip
     start = "fixed columns" if len(steps[0].columns) else "constant prediction"
     ax.axhline(losses[0], color="black", linestyle="--", linewidth=0.8, label=start, zorder=1)
+
+
+def _draw_chance(ax: Axes, steps: Sequence[Step], chance: npt.ArrayLike | None) -> None:
+    """A band where the losses would be by chance."""
+    if chance is not None:
+        low, high = np.array(chance, dtype=np.float64).T
+        places = _places(steps)
+        for first in np.flatnonzero(np.isfinite(low)):
+            label = None if np.isfinite(low[:first]).any() else "by chance (9 of 10)"
+            ends = [places[first] - 0.5, places[first] + 0.5]
+            ax.fill_between(ends, low[first], high[first], color=PALE_GREY, alpha=0.3, linewidth=0, label=label)
 
 
 def _mark_end(ax: Axes, steps: Sequence[Step]) -> None:
@@ -290,6 +304,30 @@ def _label_bars(ax: Axes, text: str) -> None:
     ax.set_xlabel(text, loc="right" if is_narrow(ax) else "center", fontsize="small" if is_narrow(ax) else "medium")
 
 
+def draw_curve(result: Result, curve: Curve, ax: Axes) -> None:
+    """The average prediction for each value of a column."""
+    values = curve.values if curve.categories is None else range(len(curve.values))
+    for averages, colour in zip(curve.averages, COLOURS, strict=False):
+        if curve.categories is None and len(values) > 2:
+            ax.plot(values, averages, color=colour, linewidth=1.8)
+        else:
+            ax.plot(values, averages, "o", color=colour, markersize=6, linestyle=":", linewidth=1.0)
+    if curve.categories is not None:
+        names = [shown_name(name, 10) for name in curve.categories]
+        rotation = 90 if sum(map(len, names)) > 24 else 0
+        every = -(-len(names) // 12)
+        ax.set_xticks(values[::every], names[::every], rotation=rotation)
+    every_average = np.concatenate([np.ravel(each.averages) for each in result.curves])
+    low, high = float(every_average.min()), float(every_average.max())
+    room = 0.06 * (high - low or 1.0)
+    ax.set_ylim(low - room, high + room)
+    ax.locator_params(axis="y", nbins=4)
+    if curve.categories is None:
+        ax.locator_params(axis="x", nbins=5)
+    ax.tick_params(labelsize="small")
+    clean(ax)
+
+
 def draw_candidates(result: Result, ax: Axes) -> None:
     """For every step, the improvement of each candidate as a share of the winner's.
 
@@ -328,17 +366,15 @@ def _blues(least: float, n_shades: int = 256) -> Colormap:
 def _improvement_shares(steps: Sequence[Step]) -> FloatArray:
     """Improvement of the loss as a share of the winner's, one row per step; NaN if not tried, and in drops.
 
-    In a step that improved nothing, the worst candidate takes the place of the loss before.
+    Steps that improved nothing remain empty, too.
     """
     rows = []
     for step in steps:
-        if step.action == "drop":
+        if step.action == "drop" or step.group is None or not step.losses[step.group] < step.paired < np.inf:
             rows.append(np.full(len(step.losses), np.nan))
             continue
         losses = np.where(np.isfinite(step.losses), step.losses, np.nan)
-        reference = step.paired if step.paired > step.loss else np.nanmax(losses)
-        span = reference - step.loss if np.isfinite(reference) and reference > step.loss else 1.0
-        rows.append(np.clip((step.loss + span - losses) / span, 0, 1))
+        rows.append(np.clip((step.paired - losses) / (step.paired - step.losses[step.group]), 0, 1))
     return np.array(rows).reshape(len(steps), -1)
 
 

@@ -31,10 +31,11 @@ from ngp.greedy.path import Step, additions
 from ngp.greedy.stability import STABLE_FROM
 from ngp.io import refuse_other_suffixes, write_whole
 from ngp.predictors.committee import Committee, Schedule, settled
+from ngp.report.dependence import Curve, Together, curves_of, together_of
 
 __all__ = ["Result"]
 
-SCHEMA = "ngp-result/3"
+SCHEMA = "ngp-result/4"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Question:
     loss: str
     parameters: dict[str, Any]  # objects and long lists in words
     call: str  # repr of the selector
+    data: list[str]  # what was done to the data before, in words
+    command: str  # of the command line; empty in Python
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class Fit:
     """How well the final predictor does on rows that were held out."""
 
     n_rows: int
+    constant: float  # R² or accuracy of the constant prediction on the same rows
     r2: float = nan
     rmse: float = nan
     accuracy: float = nan
@@ -157,8 +161,14 @@ class Result:
         What was selected, and why the search ended.
     path : list of Step
         All steps; their columns are those of X, before categories became several.
+    chance : list of list of float, or None
+        For each step, the range of the loss that it would have led to by chance, if that was measured.
     correlations : list of Pair
         For each selected group, the five unselected ones that are most correlated with it.
+    curves : list of Curve
+        How the predictions depend on each selected column; empty for images, and without a predictor.
+    together : list of Together
+        What pairs of selected groups say together, beyond what each says alone.
     stability : Halves or None
         How often each group was selected on halves of the rows, if that was measured.
     fit : Fit or None
@@ -186,7 +196,10 @@ class Result:
     groups: Candidates
     answer: Answer
     path: list[Step]
+    chance: list[list[float]] | None
     correlations: list[Pair]
+    curves: list[Curve]
+    together: list[Together]
     stability: Halves | None
     fit: Fit | None
     image: Image | None
@@ -201,13 +214,15 @@ class Result:
         target: str = "y",
         held_out: tuple[Any, Any] | None = None,
         image_shape: Sequence[int] | None = None,
+        data: Sequence[str] = (),
+        command: str = "",
     ) -> Self:
         """Gather the result of a fitted selector.
 
         Parameters
         ----------
         selector : NGPRegressor, NGPClassifier or NeuralGreedyPursuit
-            Fitted to `X` and `y`. The last one doesn't predict, so that there is no `fit`.
+            Fitted to `X` and `y`. The last one doesn't predict, so that there is no `fit` and no `curves`.
         X, y : array-like or data frame
             As they were given to `fit`.
         target : str
@@ -217,6 +232,10 @@ class Result:
             that is known.
         image_shape : (rows, cols) or (rows, cols, channels), optional
             If the columns are the pixels of an image, in C order.
+        data : sequence of str
+            Where the data come from and what was done to them, in sentences for the report.
+        command : str
+            What was typed, if the command line was used.
 
         Returns
         -------
@@ -224,28 +243,35 @@ class Result:
             What was asked, and what was found.
         """
         check_is_fitted(selector, "path_")
-        groups = selector.groups_
+        groups, predicts = selector.groups_, hasattr(selector, "predictor_")
         if held_out is not None and not hasattr(selector, "predict"):
             raise ValueError(
                 f"held_out is for a selector that predicts, and {type(selector).__name__} doesn't: use NGPRegressor or "
                 "NGPClassifier."
             )
+        values, blocks = _encoded(selector, X), selector.encoder_.feature_groups_
+        if blocks is None:
+            blocks = tuple(np.arange(selector.n_features_in_)[:, None])
+        chance = getattr(selector, "chance_", None)
         return cls(
             schema=SCHEMA,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             versions=_versions(),
             order=[str(groups.names[group]) for group in selector.order_],
-            asked=_question(selector, y, target),
+            asked=_question(selector, y, target, list(data), command),
             features=_columns(selector),
             groups=Candidates(
                 list(map(str, groups.names)), [c.tolist() for c in groups.columns], groups.costs.tolist()
             ),
             answer=_answer(selector),
             path=[replace(step, columns=np.unique(_origin(selector)[step.columns])) for step in selector.path_],
-            correlations=_correlations(selector, X),
+            chance=None if chance is None else chance.tolist(),
+            correlations=_correlations(selector, values),
+            curves=curves_of(selector, values, blocks) if predicts and image_shape is None else [],
+            together=together_of(selector, values, blocks) if predicts else [],
             stability=_stability(selector),
-            fit=_fit(selector, *held_out) if held_out is not None and hasattr(selector, "predictor_") else None,
-            image=None if image_shape is None else _image(selector, X, image_shape),
+            fit=_fit(selector, y, *held_out) if held_out is not None and predicts else None,
+            image=None if image_shape is None else _image(selector, values, image_shape),
         )
 
     @classmethod
@@ -297,7 +323,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, int | float | str) else _described(value)
 
 
-DOCUMENTS = (Result, Question, Columns, Candidates, Answer, Step, Pair, Halves, Fit, Image)
+DOCUMENTS = (Result, Question, Columns, Candidates, Answer, Step, Pair, Curve, Together, Halves, Fit, Image)
 
 
 def _parsed(kind: Any, value: Any) -> Any:
@@ -339,7 +365,7 @@ def _versions() -> dict[str, str]:
     }
 
 
-def _question(selector: Any, y: Any, target: str) -> Question:
+def _question(selector: Any, y: Any, target: str, data: list[str], command: str) -> Question:
     classes, shape = getattr(selector, "classes_", None), np.shape(y)
     silent = {"checkpoint", "verbose"}  # they don't bear on what is selected
     given = {name: value for name, value in selector.get_params(deep=False).items() if name not in silent}
@@ -363,6 +389,8 @@ def _question(selector: Any, y: Any, target: str) -> Question:
             for name, value in given.items()
         },
         call=formatting.described(type(selector)(**given)),
+        data=data,
+        command=command,
     )
 
 
@@ -438,12 +466,12 @@ def _origin(selector: Any) -> IntArray:
     return np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
 
 
-def _correlations(selector: Any, X: Any) -> list[Pair]:
+def _correlations(selector: Any, data: AnyArray) -> list[Pair]:
     """For each selected group, the five unselected ones that are most correlated with it.
 
     Between groups of several columns it is the largest absolute correlation of any two of their columns.
     """
-    data, groups, blocks = _encoded(selector, X), selector.groups_, selector.encoder_.feature_groups_
+    groups, blocks = selector.groups_, selector.encoder_.feature_groups_
     if blocks is not None:
         groups = groups.expand(blocks)
     taken = np.zeros(data.shape[1], dtype=bool)
@@ -493,16 +521,19 @@ def _stability(selector: Any) -> Halves | None:
     )
 
 
-def _fit(selector: Any, X: Any, y: Any) -> Fit:
+def _fit(selector: Any, y_train: Any, X: Any, y: Any) -> Fit:
     truth, predicted = np.asarray(y), selector.predict(X)
     if selector.task_ == "classification":
         names, counts = _confusion(truth.ravel(), predicted, selector.classes_)
-        accuracy = float(np.mean(truth.ravel() == predicted))
-        return Fit(len(truth), accuracy=accuracy, classes=names, confusion=counts.tolist())
+        known, sizes = np.unique(np.asarray(y_train), return_counts=True)
+        constant, accuracy = (float(np.mean(truth.ravel() == guess)) for guess in (known[np.argmax(sizes)], predicted))
+        return Fit(len(truth), constant, accuracy=accuracy, classes=names, confusion=counts.tolist())
     truth, predicted = (np.asarray(values, dtype=np.float64).reshape(len(truth), -1) for values in (truth, predicted))
+    mean = np.asarray(y_train, dtype=np.float64).reshape(len(y_train), -1).mean(axis=0)
     shown = np.linspace(0, len(truth) - 1, min(1000, len(truth)), dtype=np.intp)
     return Fit(
         len(truth),
+        float(r2_score(truth, np.broadcast_to(mean, truth.shape))) if len(truth) > 1 else nan,
         r2=float(r2_score(truth, predicted)) if len(truth) > 1 else nan,
         rmse=float(np.sqrt(np.mean((truth - predicted) ** 2))),
         truth=truth[shown, 0].tolist(),
@@ -526,12 +557,12 @@ def _class_names(classes: AnyArray) -> list[str]:
     return [str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in classes.tolist()]
 
 
-def _image(selector: Any, X: Any, shape: Sequence[int]) -> Image:
+def _image(selector: Any, data: AnyArray, shape: Sequence[int]) -> Image:
     sizes = [int(size) for size in shape]
     if len(sizes) not in (2, 3) or min(sizes) < 1 or np.prod(sizes) != selector.n_features_in_:
         raise ValueError(
             f"image_shape={tuple(shape)!r} doesn't fit the {selector.n_features_in_} columns of X: "
             "give (rows, cols) or (rows, cols, channels) whose product is that number."
         )
-    mean = _encoded(selector, X).astype(np.float64).mean(axis=0)
+    mean = data.astype(np.float64).mean(axis=0)
     return Image(sizes, mean.reshape(sizes[0], sizes[1], -1).mean(axis=2).tolist())

@@ -9,12 +9,35 @@ from ngp._formatting import visible
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "GREY", "GRID", "MARKERS", "clean", "figure_width", "is_narrow", "new_axes", "shown_name"]
+__all__ = [
+    "COLOURS",
+    "GREY",
+    "GRID",
+    "MARKERS",
+    "PALETTE",
+    "THEME",
+    "clean",
+    "figure_width",
+    "is_narrow",
+    "new_axes",
+    "shown_name",
+]
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, each with a shape of its own.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
 GREY, GRID = "#6B6B6B", "#E4E4E4"
+# Colours that are replaced by a page's own, which are different on light and on dark screens.
+THEME = {
+    "#000000": "--ink",
+    "#ffffff": "--card",
+    GREY.lower(): "--muted",
+    "#8c8c8c": "--muted",
+    GRID.lower(): "--line",
+    COLOURS[0].lower(): "--blue",
+    COLOURS[1].lower(): "--orange",
+}
+PALETTE = [f"var({THEME[colour.lower()]})" if colour.lower() in THEME else colour for colour in COLOURS]
 
 
 def new_axes(what: str, width: float, height: float) -> Axes:
