@@ -420,7 +420,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """Estimate which loss each step would have led to by chance, had all its candidates been useless.
 
         In each step, the predictor is trained with 40 candidates whose rows are permuted. What the best of all
-        candidates would gain is extrapolated from them, as if their gains were normal.
+        candidates would gain is extrapolated from them.
 
         Parameters
         ----------
@@ -430,8 +430,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         Returns
         -------
         float array of shape (n_steps, 2)
-            For each step of `path_`, the range of the loss in 9 of 10 cases; NaN for steps that add nothing. It is kept
-            as `chance_`, and shown as a band by `plot_path` and in reports.
+            For each step of `path_`, the range of the loss in about 8 of 10 cases; NaN for steps that add nothing. It
+            is kept as `chance_`, and shown as a band by `plot_path` and in reports.
 
         Examples
         --------

@@ -152,9 +152,19 @@ def test_the_selection_is_held_against_all_columns_and_none() -> None:
     assert describe(result)["scores"].rows == [
         ["The selection", f"{result.answer.score:.3f} ± {result.answer.score_error:.3f}"],
         ["All columns", f"{result.answer.all_columns_score:.3f}"],
-        ["A constant", "0.000"],
+        ["The constant prediction", "0.000"],
     ]
     assert describe(cases.categories().result)["scores"].rows[-1][0] == "The fixed columns alone"
+    assert result.fit is not None
+    assert describe(result)["tiles"][1:4] == [
+        ("R²", f"{result.fit.r2:.3f}", "on 40 held-out rows"),
+        ("R² of all columns", f"{result.answer.all_columns_score:.3f}", "cross-validated"),
+        ("constant prediction", f"{result.fit.constant:.3f}", "on the same rows"),
+    ]
+    assert describe(cases.categories().result)["tiles"][3][::2] == ("fixed columns alone", "for comparison")
+    fit = cases.digits().result.fit
+    assert fit is not None
+    assert describe(cases.digits().result)["tiles"][3][:2] == ("most frequent class", f"{100 * fit.constant:.1f}%")
 
 
 @pytest.mark.parametrize("name", ["regression", "categories", "digits", "halved"])
@@ -169,7 +179,6 @@ def test_changes_of_the_loss_are_those_of_the_losses_beside_them(name: str) -> N
 
 def test_a_loss_of_classes_says_what_it_is() -> None:
     assert ("Judged by", BRIER) in describe(cases.digits().result)["asked"]
-    assert "Brier score" in [name for name, *_ in describe(cases.digits().result)["tiles"]]
     assert ("Judged by", "mean squared error") in describe(cases.regression().result)["asked"]
 
 
@@ -247,11 +256,45 @@ def test_held_out_rows_are_called_so() -> None:
 
 
 def test_each_section_is_there_where_there_is_something_to_say() -> None:
-    always = ["What was asked", "The path", "The ranking", "Close calls", "All candidates"]
-    end = ["What was passed over", "How well it predicts", "To do it again"]
-    assert Page(html_of("regression")).all("h2") == always + end
-    assert Page(html_of("digits")).all("h2") == [*always, "The image", "The groups", *end]
-    assert Page(html_of("categories")).all("h2") == [*always, "The groups", *end]
+    pair = "What works together"
+    first, always = ["The path", "What each column does"], ["The ranking", "How sure the choice is", "All candidates"]
+    end = ["What was passed over", "How well it predicts", "What was done", "To do it again"]
+    assert Page(html_of("regression")).all("h2") == [*first, pair, *always, *end]
+    assert Page(html_of("digits")).all("h2") == ["The path", pair, *always, "The image", "The groups", *end]
+    assert Page(html_of("categories")).all("h2") == [*first, pair, *always, "The groups", *end]
+
+
+def test_a_heat_map_needs_three_steps(tmp_path: Path) -> None:
+    result = cases.regression().result
+    for n_steps, exists in ((2, False), (3, True)):
+        html = words_of(replace(result, path=result.path[: n_steps + 1]), tmp_path)
+        assert ("All candidates" in Page(html).all("h2")) is exists
+
+
+def test_what_was_done_to_the_data_is_told(tmp_path: Path) -> None:
+    result = cases.regression().result
+    asked = replace(result.asked, data=["houses.csv: 160 rows.", "Dropped <b>."], command="ngp select houses.csv")
+    page = Page(words_of(replace(result, asked=asked), tmp_path))
+    assert {"houses.csv: 160 rows.", "Dropped <b>."} <= set(page.all("li"))
+    assert page.all("code")[0] == "ngp select houses.csv"
+
+
+def test_pairs_that_only_work_together_are_named(tmp_path: Path) -> None:
+    result = cases.regression().result
+    assert "No two of the selected features work only together" in html_of("regression")
+    strong = replace(result.together[0], groups=[2, 5], share=0.9, size=0.4)
+    html = words_of(replace(result, together=[strong]), tmp_path)
+    assert "<b>x2 and x5</b> work mostly together" in html
+    assert ">90%</td><td>0.40<" in html
+
+
+def test_candidates_within_a_standard_error_are_counted() -> None:
+    result = cases.digits().result
+    rows = describe(result)["calls"]["table"].rows
+    for step, row in zip(result.path[1:], rows, strict=True):
+        limit = step.losses[step.group] + step.standard_error
+        n_near = int((step.losses < limit).sum()) - 1
+        assert row[7].partition(":")[0] == (str(n_near) if n_near else "none")
 
 
 def test_close_calls_are_gaps_below_a_standard_error() -> None:
@@ -261,7 +304,7 @@ def test_close_calls_are_gaps_below_a_standard_error() -> None:
         gaps = [(s.runner_up_loss - s.loss) / s.standard_error for s in result.path if s.runner_up is not None]
         assert calls["n"] == sum(gap < 1 for gap in gaps)
         assert [row[4] for row in calls["table"].rows] == [f"{gap:.2f}" for gap in gaps]
-        assert [row[8] for row in calls["table"].rows] == ["close" if gap < 1 else "clear" for gap in gaps]
+        assert [row[9] for row in calls["table"].rows] == ["close" if gap < 1 else "clear" for gap in gaps]
         sure = [f"{100 * step.certainty:.1f}%" for step in result.path if step.runner_up is not None]
         assert [row[5] for row in calls["table"].rows] == sure
         assert f"{calls['n']} of {len(gaps)} picks" in "".join(Page(html_of(name)).all("p"))
@@ -305,7 +348,7 @@ def test_of_many_candidates_those_that_came_near_are_shown(tmp_path: Path) -> No
 
 def test_the_code_does_it_again() -> None:
     case = cases.regression()
-    code = Page(html_of("regression")).all("code")[0]
+    code = Page(html_of("regression")).all("code")[-1]
     scope: dict[str, Any] = {"X": case.X, "y": case.y, "SSFN": SSFN}
     exec(code, scope)
     assert scope["selector"].order_.tolist() == case.selector.order_.tolist()
@@ -420,12 +463,12 @@ def test_it_says_what_became_of_the_runner_up() -> None:
     picked = {step.group: place for place, step in enumerate(result.path)}
     for step, row in zip(result.path[1:], describe(result)["calls"]["table"].rows, strict=True):
         later = picked.get(step.runner_up)
-        assert row[7] == ("passed over" if later is None else f"picked in step {later}")
+        assert row[8] == ("passed over" if later is None else f"picked in step {later}")
 
 
 def test_the_runner_up_of_an_exchange_is_replaced() -> None:
     rows = {row[0]: row for row in describe(cases.exchanges().result)["calls"]["table"].rows}
     assert rows["7"][1:3] == ["x6", "x4"]
-    assert rows["7"][7] == "replaced"
-    assert rows["1"][7] == "picked in step 2"  # and exchanged later
-    assert rows["11"][7] == "passed over"
+    assert rows["7"][8] == "replaced"
+    assert rows["1"][8] == "picked in step 2"  # and exchanged later
+    assert rows["11"][8] == "passed over"

@@ -145,7 +145,7 @@ def _draw_chance(ax: Axes, steps: Sequence[Step], chance: npt.ArrayLike | None) 
         low, high = np.array(chance, dtype=np.float64).T
         places = _places(steps)
         for first in np.flatnonzero(np.isfinite(low)):
-            label = None if np.isfinite(low[:first]).any() else "by chance (9 of 10)"
+            label = None if np.isfinite(low[:first]).any() else "by chance"
             ends = [places[first] - 0.5, places[first] + 0.5]
             ax.fill_between(ends, low[first], high[first], color=PALE_GREY, alpha=0.3, linewidth=0, label=label)
 
