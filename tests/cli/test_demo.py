@@ -56,7 +56,7 @@ def test_it_says_so_where_selecting_does_not_pay() -> None:
     _, before, _, after = ROW.findall(text)[0]
     assert result.fit is not None
     assert after == f"{result.fit.r2:.3f}" < before
-    assert f"\n2 of 5 columns: R² {after} instead of {before} with all of them.\n" in text
+    assert f"\n2 of 5 columns, selected on 100 rows: R² {after} instead of {before} with all of them.\n" in text
     assert "predictor: Kernel; validation: leave one out." in text
     assert all(f"\n| {name} " in text for name in result.order)
 

@@ -124,17 +124,17 @@ def compared(
     before, after = (score(value, nan, task) for value, _ in scores["the same network"])
     kept = [step for step in result.path[1:] if step.kept]
     steps = [[step.name, score(step.score, step.score_error, task), p_value(step.p_value)] for step in kept]
-    asked, seconds, back = result.asked, duration(answer.seconds), len(result.path) - 1 - len(kept)
+    asked, seconds, back, of = result.asked, duration(answer.seconds), len(result.path) - 1 - len(kept), metric(task)
     text = f"""{about}
 
-{markdown_table(["selected", f"{metric(task)} in cross-validation", "p-value"], steps)}
+{markdown_table(["selected", f"{of} in cross-validation", "p-value"], steps)}
 
 Why it stopped: {answer.stop_reason}. Steps tried and taken back: {back}.
-{answer.n_fits:,} candidates in {seconds}; predictor: {asked.predictor}; validation: {asked.cv}.
+{answer.n_fits:,} candidates scored in {seconds}; predictor: {asked.predictor}; validation: {asked.cv}.
 
-{few.sum()} of {n} columns: {metric(task)} {after} instead of {before} with all of them.
+{few.sum()} of {n} columns, selected on {len(y)} rows: {of} {after} instead of {before} with all of them.
 
-{markdown_table([f"{metric(task)} on {len(y_test):,} new rows", f"all {n} columns", f"{few.sum()} selected"], rows)}"""
+{markdown_table([f"{of} on {len(y_test):,} new rows", f"all {n} columns", f"{few.sum()} selected"], rows)}"""
     return text, result
 
 
