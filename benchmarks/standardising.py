@@ -21,10 +21,10 @@ Array = NDArray[np.float64]
 N_REPEATS = 5
 
 
-def validation_loss(X: Array, y: Array, in_folds: bool) -> float:
+def validation_loss(X: Array, y: Array, ridge: float, in_folds: bool) -> float:
     """Mean squared error over repeated folds; all random layers are the same for both ways."""
     config, n = SSFN(), X.shape[1]
-    ridges = {"linear_ridge": config.linear_ridge * n, "ridges": [config.ridge]}
+    ridges = {"linear_ridge": config.linear_ridge * n, "ridges": [ridge]}
     layers = [
         (draw_weights(0, (draw, 0, 0), n, config.n_units) / np.sqrt(n), draw_biases(0, (draw, 0, 0), config.n_units))
         for draw in range(config.n_draws)
@@ -46,8 +46,9 @@ def validation_loss(X: Array, y: Array, in_folds: bool) -> float:
 def main() -> None:
     data = {f"artificial, seed {seed}": make_artificial(300, 500, random_state=seed)[:2] for seed in range(5)}
     for name, (X, y) in {**data, "diabetes": load_diabetes(return_X_y=True)}.items():
-        few = X[:, NeuralGreedyPursuit(tol=TOL, random_state=0).fit(X, y).support_]
-        once, anew = (validation_loss(few, y, in_folds) for in_folds in (False, True))
+        selector = NeuralGreedyPursuit(SSFN(), tol=TOL, random_state=0).fit(X, y)
+        few, ridge = X[:, selector.support_], selector.path_[-1].ridge
+        once, anew = (validation_loss(few, y, ridge, in_folds) for in_folds in (False, True))
         print(f"{name}: {few.shape[1]} columns, loss {once:.4g}, standardised in each fold {anew / once - 1:+.2%}")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks import nonlinear, peer_tables, study_tables
+from benchmarks import nonlinear, peer_tables, standardising, study_tables
 from benchmarks.designs import DESIGNS
 from docs import build_peers
 from docs.developer import build_scaling
@@ -50,6 +50,14 @@ def test_readme() -> None:
 
 def test_scaling() -> None:
     assert page("docs/developer/scaling.md") == build_scaling.document(), "run python -m docs.developer.build_scaling"
+
+
+def test_standardising(capsys: pytest.CaptureFixture[str]) -> None:
+    standardising.main()
+    changes = [abs(float(change)) for change in re.findall(r"fold ([+-][\d.]+)%", capsys.readouterr().out)]
+    (limit,) = re.findall(r"loss changes by less than ([\d.]+) %", page("docs/getting-started.md"))
+    assert changes
+    assert max(changes) < float(limit)
 
 
 def test_stopping() -> None:

@@ -30,6 +30,8 @@ TEXTS = {
 }
 EXAMPLES = re.compile(r"^```python\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 PAGES = {name: "\n".join(blocks) for name, text in TEXTS.items() if (blocks := EXAMPLES.findall(text))}
+COMMANDS = re.compile(r"^```console\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+CONSOLES = {name: blocks for name, text in TEXTS.items() if (blocks := COMMANDS.findall(text))}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -45,9 +47,10 @@ def test_examples_give_what_they_show(name: str, tmp_path: Path, monkeypatch: py
     assert runner.summarize(verbose=False).failed == 0, "".join(output)
 
 
-def test_commands_give_what_they_show(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CONSOLES)
+def test_commands_give_what_they_show(name: str, tmp_path: Path) -> None:
     paths = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
-    blocks = re.findall(r"^```console\n(.*?)^```$", TEXTS["docs/command-line.md"], flags=re.DOTALL | re.MULTILINE)
+    blocks = CONSOLES[name]
     examples = [each.partition("\n") for block in blocks for each in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
     assert examples
     for command, _, expected in examples:

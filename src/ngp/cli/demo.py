@@ -1,28 +1,25 @@
-"""``ngp demo``: selections on two data sets that come with scikit-learn.
+"""``ngp demo``: what a selection brings, on a table and on images that come with scikit-learn.
 
 It prints what it does, and writes the same as ``report.md``, with a report of each selection as HTML.
 """
 
 from __future__ import annotations
 
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ngp._formatting import duration, metric, p_value, score
 from ngp.cli.files import require_for_report, writing
 from ngp.io import markdown_table, write_whole
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from ngp import NGPClassifier, NGPRegressor
     from ngp._types import AnyArray
     from ngp.report.result import Result
 
 __all__ = ["demo"]
-
-N_NOISE, N_WINDOWS = 90, 6
 
 
 @click.command(short_help="Try it on data that come along.", epilog="\b\nExample:\n  ngp demo --out try")
@@ -35,7 +32,7 @@ N_NOISE, N_WINDOWS = 90, 6
     help="Folder for the reports.",
 )
 def demo(out: Path) -> None:
-    """Select features on two small data sets, and write reports of it.
+    """Select features of a table and of images, see what it brings, and write reports of it.
 
     It needs no data of yours, and takes less than a minute.
     """
@@ -51,7 +48,7 @@ def run(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     texts = ["# Neural Greedy Pursuit: a demonstration"]
     print(texts[0])
-    for name, show in (("diabetes", show_diabetes), ("digits", show_digits)):
+    for name, show in (("table", show_table), ("images", show_images)):
         text, result = show()
         write_report(result, folder / f"{name}.html")
         print(f"\n{text}\n\nReport: {folder / name}.html", flush=True)
@@ -60,135 +57,88 @@ def run(folder: Path) -> None:
     print(f"Text: {folder / 'report.md'}")
 
 
-def noisy_diabetes() -> tuple[DataFrame, DataFrame, AnyArray, AnyArray]:
-    """Diabetes data with noise columns: shuffled copies of the real ones, then normal numbers, half and half."""
-    import numpy as np
-    from pandas import DataFrame
-    from sklearn.datasets import load_diabetes
-    from sklearn.model_selection import train_test_split
-
-    bunch = load_diabetes()
-    real, rng = bunch.data, np.random.default_rng(0)
-    shuffled = [rng.permutation(real[:, i % real.shape[1]]) for i in range(N_NOISE // 2)]
-    normal = rng.normal(size=(len(real), N_NOISE - len(shuffled)))
-    names = [*bunch.feature_names, *(f"noise{i}" for i in range(N_NOISE))]
-    X = DataFrame(np.column_stack([real, *shuffled, normal]), columns=names)
-    X_train, X_test, y_train, y_test = train_test_split(X, bunch.target, test_size=1 / 3, random_state=0)
-    return X_train, X_test, y_train, y_test
-
-
-def show_diabetes() -> tuple[str, Result]:
-    """Ten real columns among noise: the selector with nothing but a seed."""
-    import numpy as np
-    from sklearn.linear_model import RidgeCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+def show_table(seed: int = 0) -> tuple[str, Result]:
+    """A table in which five columns matter."""
+    from sklearn.datasets import make_friedman1
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.svm import SVR
 
     from ngp import NGPRegressor
-    from ngp.report.result import Result
 
-    X, X_test, y, y_test = noisy_diabetes()
-    selector = NGPRegressor(random_state=0).fit(X, y)
-    chosen = [str(X.columns[column]) for column in selector.order_]
-    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-2, 4, 25)))
-    every, some = f"all {X.shape[1]}", f"the {len(chosen)} selected"
-    scores = [
-        ["ridge regression", every, r2(y_test, ridge.fit(X, y).predict(X_test))],
-        ["ridge regression", some, r2(y_test, ridge.fit(X[chosen], y).predict(X_test[chosen]))],
-        ["the network", every, r2(y_test, all_columns(NGPRegressor, X, y).predict(X_test))],
-        ["the network", some, r2(y_test, selector.predict(X_test))],
-    ]
-    result = Result.of(selector, X, y, target="progression", held_out=(X_test, y_test))
-    text = f"""## Diabetes: {X.shape[1] - N_NOISE} real columns among {N_NOISE} of noise
+    X, y = make_friedman1(1300, n_features=100, noise=1.0, random_state=seed)
+    about = """## A table: 100 columns, of which five matter
 
-{len(X)} patients to learn from, {len(X_test)} held out; the target is the progress of the disease in a year.
-Half of the noise columns are shuffled copies of real ones, half are normal numbers.
+Made by scikit-learn's make_friedman1: y = 10 sin(π x0 x1) + 20 (x2 − ½)² + 10 x3 + 5 x4 + noise.
+The columns x5 to x99 are random numbers that y doesn't depend on.
 
-    NGPRegressor(random_state=0).fit(X, y)
-
-{steps_table(result)}
-
-Selected: {", ".join(chosen)}. Noise columns among them: {sum("noise" in name for name in chosen)} of {N_NOISE}.
-Why it stopped: {selector.stop_reason_}.
-{speed(result)}
-
-R² on the held-out rows, ± its standard error over 1000 resamples of them:
-
-{markdown_table(["predictor", "columns", "R²"], scores)}"""
-    return text, result
+    NGPRegressor(random_state=0).fit(X, y)"""
+    return compared(about, NGPRegressor(random_state=0), SVR(), RandomForestRegressor(random_state=0), X, y, 300)
 
 
-def show_digits() -> tuple[str, Result]:
-    """Windows of pixels: groups of columns that enter together."""
+def show_images(seed: int = 0) -> tuple[str, Result]:
+    """Images of which a quarter matters."""
+    import numpy as np
     from sklearn.datasets import load_digits
-    from sklearn.model_selection import train_test_split
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.svm import SVC
 
     from ngp import NGPClassifier, image_windows
+
+    digits, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    places = [rng.permutation(len(y)) for _ in range(4)]
+    X = np.concatenate([digits[place].reshape(-1, 8, 8) / 16 for place in places], axis=2).reshape(-1, 256)
+    about = """## Images: four digits, of which the third is to be read
+
+Handwritten digits that come with scikit-learn, four at random side by side, as on a meter: images of 8 × 32
+pixels. The third digit is in cols 16 to 23. A candidate is a window of 2 × 2 pixels.
+
+    windows = ngp.image_windows((8, 32), 2)
+    NGPClassifier(groups=windows, n_features_to_select=8, random_state=0).fit(X, y)"""
+    selector = NGPClassifier(groups=image_windows((8, 32), 2), n_features_to_select=8, random_state=0)
+    forest = RandomForestClassifier(random_state=0)
+    return compared(about, selector, SVC(), forest, X, y[places[2]], 600, target="digit", image_shape=(8, 32))
+
+
+def compared(
+    about: str, selector: Any, svm: Any, forest: Any, X: AnyArray, y: AnyArray, n_train: int, **options: Any
+) -> tuple[str, Result]:
+    """Select on the first rows, and predict the others from all columns and from the selected ones."""
+    from sklearn.base import clone
+    from sklearn.model_selection import GridSearchCV
+
     from ngp.report.result import Result
 
-    X, y = load_digits(return_X_y=True)
-    X, X_test, y, y_test = train_test_split(X, y, test_size=1 / 3, random_state=0, stratify=y)
-    windows = image_windows((8, 8), 2)
-    selector = NGPClassifier(groups=windows, n_features_to_select=N_WINDOWS, random_state=0).fit(X, y)
-    rows = [
-        ["all 64", accuracy(y_test, all_columns(NGPClassifier, X, y).predict(X_test))],
-        [f"{selector.support_.sum()} in {N_WINDOWS} windows", accuracy(y_test, selector.predict(X_test))],
-    ]
-    result = Result.of(selector, X, y, target="digit", held_out=(X_test, y_test), image_shape=(8, 8))
-    text = f"""## Digits: {N_WINDOWS} of {windows.n_groups} windows of an image
+    X, X_test, y, y_test = X[:n_train], X[n_train:], y[:n_train], y[n_train:]
+    result = Result.of(selector.fit(X, y), X, y, held_out=(X_test, y_test), **options)
+    answer, task, n, few = result.answer, result.asked.task, X.shape[1], selector.support_
+    # The same network on all columns: they are fixed, and none is left to select.
+    network = clone(selector).set_params(groups=None, fixed=range(n), n_features_to_select=n).fit(X, y)
+    predictions = {"the same network": (network.predict(X_test), selector.predict(X_test))}
+    tuned = GridSearchCV(svm, {"C": [10, 100, 1000], "gamma": [0.01, 0.03, 0.1, 0.3]})
+    for name, model in (("SVM, tuned", tuned), ("random forest", forest)):
+        from_all = model.fit(X, y).predict(X_test)
+        predictions[name] = from_all, model.fit(X[:, few], y).predict(X_test[:, few])
+    scores = {name: [new_score(y_test, one, task) for one in pair] for name, pair in predictions.items()}
+    rows = [[name, *(score(*one, task) for one in pair)] for name, pair in scores.items()]
+    before, after = (score(value, nan, task) for value, _ in scores["the same network"])
+    kept = [step for step in result.path[1:] if step.kept]
+    steps = [[step.name, score(step.score, step.score_error, task), p_value(step.p_value)] for step in kept]
+    asked, seconds, back, of = result.asked, duration(answer.seconds), len(result.path) - 1 - len(kept), metric(task)
+    text = f"""{about}
 
-{len(X)} images of 8 × 8 pixels to learn from, {len(X_test)} held out; ten classes.
-A candidate is a window of 2 × 2 pixels.
+{markdown_table(["selected", f"{of} in cross-validation", "p-value"], steps)}
 
-    windows = ngp.image_windows((8, 8), 2)
-    NGPClassifier(groups=windows, n_features_to_select={N_WINDOWS}, random_state=0).fit(X, y)
+Why it stopped: {answer.stop_reason}. Steps tried and taken back: {back}.
+{answer.n_fits:,} candidates scored in {seconds}; predictor: {asked.predictor}; validation: {asked.cv}.
 
-{steps_table(result)}
+{few.sum()} of {n} columns, selected on {len(y)} rows: {of} {after} instead of {before} with all of them.
 
-{speed(result)}
-
-Accuracy of the network on the held-out images, ± its standard error:
-
-{markdown_table(["pixels", "accuracy"], rows)}"""
+{markdown_table([f"{of} on {len(y_test):,} new rows", f"all {n} columns", f"{few.sum()} selected"], rows)}"""
     return text, result
 
 
-def all_columns(kind: type[NGPClassifier | NGPRegressor], X: Any, y: AnyArray) -> NGPClassifier | NGPRegressor:
-    """Train the same network on all columns: they are fixed, and none is left to select."""
-    n = X.shape[1]
-    selector = kind(fixed=range(n), n_features_to_select=n, random_state=0)
-    selector.fit(X, y)
-    return selector
-
-
-def r2(truth: AnyArray, predicted: AnyArray) -> str:
-    """R² and its standard error, by resampling the rows."""
-    import numpy as np
-    from sklearn.metrics import r2_score
-
-    draws = np.random.default_rng(0).integers(len(truth), size=(1000, len(truth))).T
-    resampled = r2_score(truth[draws], predicted[draws], multioutput="raw_values")  # a resample is a column
-    return f"{r2_score(truth, predicted):.3f} ± {np.std(resampled):.3f}"
-
-
-def accuracy(truth: AnyArray, predicted: AnyArray) -> str:
-    """Share of the rows that are predicted right, and its standard error."""
-    share = float((truth == predicted).mean())
-    return f"{share:.1%} ± {(share * (1 - share) / len(truth)) ** 0.5:.1%}"
-
-
-def steps_table(result: Result) -> str:
-    """The steps as the report shows them."""
-    from ngp.report.page import path_table
-
-    table = path_table(result.path, result.asked.task)
-    return markdown_table(table.header, table.rows)
-
-
-def speed(result: Result) -> str:
-    """How long the search took, and how many candidates were retrained per second."""
-    n_fits, seconds = result.answer.n_fits, result.answer.seconds
-    return (
-        f"The search took {seconds:.1f} s and retrained {n_fits:,} candidates, {n_fits / seconds:,.0f} a second, each "
-        "for 5 folds\nwith 8 random layers."
-    )
+def new_score(truth: AnyArray, predicted: AnyArray, task: str) -> tuple[float, float]:
+    """Accuracy or R² of predictions, and its standard error."""
+    errors = 1.0 * (truth != predicted) if task == "classification" else (truth - predicted) ** 2 / truth.var()
+    return 1 - errors.mean(), errors.std() / len(truth) ** 0.5
