@@ -110,7 +110,8 @@ def compared(
     from ngp.report.result import Result
 
     X, X_test, y, y_test = X[:n_train], X[n_train:], y[:n_train], y[n_train:]
-    result = Result.of(selector.fit(X, y), X, y, held_out=(X_test, y_test), **options)
+    selector.fit(X, y).measure_chance(X, y)
+    result = Result.of(selector, X, y, held_out=(X_test, y_test), **options)
     answer, task, n, few = result.answer, result.asked.task, X.shape[1], selector.support_
     # The same network on all columns: they are fixed, and none is left to select.
     network = clone(selector).set_params(groups=None, fixed=range(n), n_features_to_select=n).fit(X, y)

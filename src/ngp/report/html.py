@@ -103,14 +103,15 @@ def _size(name: str, result: Result) -> tuple[float, float, float]:
     if name == "pixels":
         assert result.image is not None
         ratio = min(2.0, max(0.2, result.image.shape[0] / result.image.shape[1]))
-        return 4.0, 4 * ratio, NARROW * ratio
+        width = min(7.5, 4 / min(1.0, ratio) ** 0.5)
+        return width, width * ratio, NARROW * ratio
     if name == "candidates":
-        n_rows = len(plots.candidates_shown(result.path[1:]))
+        n_rows = len(plots.candidates_shown(plots.until_end(result.path)))
         height = 1.4 + (0.165 if n_rows > 30 else 0.24) * max(n_rows, 2)
-        return min(WIDE, max(SQUARE, 3.2 + 0.5 * len(result.path))), height, height
+        return min(WIDE, max(SQUARE, 3.7 + 0.5 * len(plots.until_end(result.path)))), height, height
     n_bars = {
         "ranking": min(len(additions(result.path)), plots.MOST_BARS),
-        "calls": min(sum(step.runner_up is not None for step in result.path), plots.MOST_PAIRS),
+        "calls": min(sum(step.runner_up is not None for step in plots.until_end(result.path)), plots.MOST_PAIRS),
         "stability": min(sum(map(bool, result.stability.frequencies)), plots.MOST_BARS) if result.stability else 0,
     }[name]
     height = 1.0 + (0.44 if name == "calls" else 0.27) * max(n_bars, 1)

@@ -27,7 +27,7 @@ from ngp._formatting import (
     with_error,
 )
 from ngp.greedy.path import Step, additions, suspect
-from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown, pixel_ranks
+from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown, pixel_ranks, until_end
 from ngp.report.result import Fit, Result
 from ngp.report.style import PALETTE
 
@@ -36,6 +36,7 @@ __all__ = ["Table", "describe", "path_table", "seen"]
 # What a pair has to share of its joint effect, and this of the spread of all predictions, to work only together.
 ONLY_TOGETHER, LEAST_EFFECT = 0.5, 0.1
 MOST_TOGETHER = 6
+CORRELATED = 0.3  # from where on a correlation is worth showing
 
 MOST_ROWS = 200
 LOSSES = {"squared_error": "mean squared error", "cross_entropy": "cross-entropy", "hinge": "hinge loss"}
@@ -84,7 +85,7 @@ def describe(result: Result) -> dict[str, Any]:
         "most_pairs": MOST_PAIRS,
         "calls": _close_calls(result),
         "candidates": _candidates_table(result),
-        "n_tried": len({group for step in steps for group, loss in enumerate(step.losses) if loss == loss}),
+        "n_tried": len({group for step in until_end(steps) for group, loss in enumerate(step.losses) if loss == loss}),
         "groups": _groups_table(result) if noun == "group" else None,
         "categories": _categories_table(result),
         "pixels": _pixels_table(result),
@@ -101,16 +102,16 @@ def describe(result: Result) -> dict[str, Any]:
 
 def _sections(content: dict[str, Any]) -> dict[str, str]:
     """Names and headings of the sections that have content, in their order."""
-    n_steps = len(content["result"].path) - 1
+    path = content["result"].path
     headings = [
-        ("path", "The path", n_steps),
+        ("path", "The path", len(path) > 1),
+        ("pixels", "The image", content["pixels"]),
         ("curves", "What each column does", content["result"].curves),
         ("together", "What works together", content["together"]["rows"]),
         ("ranking", "The ranking", content["ranking"].rows),
         ("calls", "How sure the choice is", content["calls"]["table"].rows),
         ("stability", "How stable it is", content["halves"] and content["halves"]["table"].rows),
-        ("candidates", "All candidates", n_steps > 2),
-        ("pixels", "The image", content["pixels"]),
+        ("candidates", "All candidates", len(until_end(path)) > 2),
         ("groups", "The groups", content["groups"] or content["categories"]),
         ("correlations", "What was passed over", content["correlations"]),
         ("fit", "How well it predicts", content["scores"].rows or content["fit"]),
@@ -143,8 +144,10 @@ def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
     rows = "cross-validated" if fit is None else f"on {fit.n_rows:,} held-out rows"
     what, _, value = headline.partition(" ")
     start = score(result.path[0].score, nan, task) if fit is None else score(fit.constant, nan, task)
+    n_columns = sum(answer.support)
+    pixels = f", {n_columns} of {counted(len(answer.support), 'column')}" if noun == "group" else ""
     tiles = [
-        ("selected", f"{len(result.order)}", f"of {counted(len(result.groups.names), noun)}"),
+        ("selected", f"{len(result.order)}", f"of {counted(len(result.groups.names), noun)}" + pixels),
         (what, value, rows),
         (f"{what} of all columns", score(answer.all_columns_score, nan, task), "cross-validated"),
         (_without_any(result), start, "for comparison" if fit is None else "on the same rows"),
@@ -248,7 +251,7 @@ def _close_calls(result: Result) -> dict[str, Any]:
     """Which picks were close: the gap to the runner-up is smaller than a standard error of the winner's loss."""
     names, rows, calls = result.groups.names, [], []
     back = taken_back(result.path)
-    for place, step in enumerate(result.path):
+    for place, step in enumerate(until_end(result.path), 1):
         gap, error, drop = step.runner_up_loss - step.loss, step.standard_error, step.paired - step.loss
         if step.runner_up is None or isnan(gap):
             continue
@@ -284,7 +287,7 @@ def _outcome_of_runner_up(path: Sequence[Step], place: int, back: set[int]) -> s
 
 
 def _candidates_table(result: Result) -> Table:
-    steps, names = result.path[1:], result.groups.names
+    steps, names = until_end(result.path), result.groups.names
     rows = [[seen(names[group]), *(number(step.losses[group]) for step in steps)] for group in candidates_shown(steps)]
     header = [f"Step {k}{' (without it)' if step.action == 'drop' else ''}" for k, step in enumerate(steps, 1)]
     return Table("Validation loss of each candidate", ["Candidate", *header], rows)
@@ -366,11 +369,12 @@ def _together(result: Result) -> dict[str, Any]:
 
 
 def _correlations(result: Result) -> list[tuple[str, list[tuple[str, float]]]]:
-    """Each selected group, and the three that are most correlated with it."""
+    """Selected groups, and up to three that are correlated with each."""
     names = result.groups.names
     return [
-        (names[group], [(names[pair.groups[1]], pair.correlation) for pair in pairs][:3])
+        (names[group], shown)
         for group, pairs in groupby(result.correlations, key=lambda pair: pair.groups[0])
+        if (shown := [(names[p.groups[1]], p.correlation) for p in pairs if p.correlation >= CORRELATED][:3])
     ]
 
 

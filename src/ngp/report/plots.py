@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MOST_BARS", "MOST_PAIRS", "candidates_shown", "draw_candidates", "draw_curve", "draw_fit", "draw_pixels",
-    "draw_ranking", "draw_runners_up", "draw_stability", "pixel_ranks", "plot_path", "plot_pixels",
+    "draw_ranking", "draw_runners_up", "draw_stability", "pixel_ranks", "plot_path", "plot_pixels", "until_end",
 ]  # fmt: skip
 
 BLUE, ORANGE, PALE_GREY = *COLOURS[:2], "#8C8C8C"
@@ -246,7 +246,7 @@ def draw_runners_up(result: Result, ax: Axes) -> None:
 
     Without standard errors the gap is a share of the winner's loss. Close calls are orange.
     """
-    steps = [step for step in result.path if step.runner_up is not None][:MOST_PAIRS]
+    steps = [step for step in until_end(result.path) if step.runner_up is not None][:MOST_PAIRS]
     gaps = np.array([step.runner_up_loss - step.loss for step in steps])
     errors = np.array([step.standard_error for step in steps])
     has_errors = bool((errors > 0).all())
@@ -333,13 +333,13 @@ def draw_candidates(result: Result, ax: Axes) -> None:
 
     A dot marks the winner. A line follows a selected candidate, up to a cross if it was dropped.
     """
-    steps, n_shades = result.path[1:], 5
+    steps, n_shades = until_end(result.path), 5
     rows = candidates_shown(steps)
     cells = ax.imshow(
         _improvement_shares(steps)[:, rows].T, cmap=_blues(0.04, n_shades), vmin=0, vmax=1, aspect="auto",
         interpolation="none", extent=(0.5, len(steps) + 0.5, len(rows) - 0.5, -0.5),
     )  # fmt: skip
-    _mark_winners(ax, result.path, rows)
+    _mark_winners(ax, [result.path[0], *steps], rows)
     size = "x-small" if len(rows) > 30 else "small"
     names = [shown_name(result.groups.names[group], _longest(ax)) for group in rows]
     ax.set_yticks(range(len(rows)), names, fontsize=size)
@@ -376,6 +376,11 @@ def _improvement_shares(steps: Sequence[Step]) -> FloatArray:
         losses = np.where(np.isfinite(step.losses), step.losses, np.nan)
         rows.append(np.clip((step.paired - losses) / (step.paired - step.losses[step.group]), 0, 1))
     return np.array(rows).reshape(len(steps), -1)
+
+
+def until_end(path: Sequence[Step]) -> Sequence[Step]:
+    """The steps that led to the selection, without those that were tried after it and taken back."""
+    return path[1 : 1 + max(number for number, step in enumerate(path) if step.kept)]
 
 
 def candidates_shown(steps: Sequence[Step]) -> IntArray:
