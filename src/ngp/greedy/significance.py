@@ -17,7 +17,8 @@ their rows permuted: the lowest loss of several has about a Gumbel distribution,
 smaller of the two counts, but twice. Training shows what correlations miss, and they what is lost in its noise.
 
 This takes rows for exchangeable, and dependence between columns for linear or quadratic. Without a selection, it is an
-exact permutation test, whatever the distributions are.
+exact permutation test, whatever the distributions are. Rows that were kept together in validation are permuted
+together, and rows in time are shifted.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ MOST_SQUARED = 3.0
 # Number of permutations after which to see whether a few exceed what was found: then all of them would.
 LOOKS = (19, 49, 99, 199)
 EXCEEDED = 3
+CLEAR = 1e-4  # a p-value of a single candidate that is lower needs no more permutations
 CLEAR_SHARE = 0.1  # of the level: a p-value below it needs no more permutations, and no training
 # Candidates that are trained in doubt, permutations of them, and p-values that need the larger number.
 N_TRIED = 8
@@ -134,6 +136,8 @@ class SignificanceTest:
     def _rows(self) -> IntArray:
         """Rows that are read, in an order of their own: permutations are the same whatever order they are given in."""
         rows = rows_read(self.problem, self.seed)
+        if self.problem.dependence is not None:
+            return rows[np.argsort(self.problem.dependence[rows], kind="stable")]
         targets = self.problem.targets[rows]
         sums = np.zeros(len(rows))  # which tell rows with the same targets apart
         if len(np.unique(targets, axis=0)) < len(rows):
@@ -157,7 +161,8 @@ class SignificanceTest:
         shared, starts = (self.problem, signals), candidates.bounds[:-1]
         found = run_tasks(_chunk_evidence, [(chunk,) for chunk in chunks], self.n_jobs, shared=shared)
         logs, bounds = (np.minimum.reduceat(np.concatenate(each), starts) for each in zip(*found, strict=True))
-        if bounds.min() <= log(CLEAR_SHARE * self.level):  # clear, whatever the distributions are
+        clear = self.problem.dependence is None and bounds.min() <= log(CLEAR_SHARE * self.level)
+        if clear:  # whatever the distributions are
             certain: FloatArray = np.exp(np.minimum(logs, 0))
             return certain
 
@@ -182,6 +187,14 @@ class SignificanceTest:
             return drawn
 
         return self._tried(Trial(self.problem, signals, candidates, self.n_jobs), logs, p_values, first)
+
+    @phase("testing")
+    def alone(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
+        """p-value of each candidate as if it had been the only one: for those that were not chosen among others."""
+        signals, orders = self._signals(selected, 1), self._orders(len(selected), 0, self.looks[-1])
+        length = max(1, CHUNK_NUMBERS // len(signals.left.rows) // max(1, int(candidates.sizes.max(initial=1))))
+        chunks = [(candidates.part(i, i + length), orders, self.looks) for i in range(0, len(candidates), length)]
+        return np.concatenate(run_tasks(_chunk_alone, chunks, self.n_jobs, shared=(self.problem, signals)))
 
     def _tried(
         self, trial: Trial, logs: FloatArray, p_values: FloatArray, first: Callable[[int], Leaders]
@@ -280,12 +293,27 @@ class SignificanceTest:
         return Signals(left, _basis(inputs.T), values, residuals.shape[1], n_columns)
 
     def _orders(self, step: int, first: int, end: int) -> IntArray:
-        """Permutations of the rows, each the same whenever it is drawn."""
+        """Permutations of the rows, each the same whenever it is drawn.
+
+        Of rows in time, each is a shift of all rows by a random number of places; of rows in groups, the groups are
+        permuted as a whole.
+        """
         key = np.array([self.seed, STREAM], dtype=np.uint64)
         generators = (
             np.random.Generator(np.random.Philox(key=key, counter=[0, step, draw, 0])) for draw in range(first, end)
         )
-        return np.array([generator.permutation(len(self._rows)) for generator in generators], dtype=np.intp)
+        return np.array([self._permuted(generator) for generator in generators], dtype=np.intp)
+
+    def _permuted(self, generator: np.random.Generator) -> IntArray:
+        """The numbers of the rows in an order that is as likely as their own, if there is nothing to be found."""
+        n_rows, dependence = len(self._rows), self.problem.dependence
+        if dependence is None:
+            return generator.permutation(n_rows)
+        groups, starts = np.unique(dependence[self._rows], return_index=True)
+        if len(groups) == n_rows:
+            return np.roll(np.arange(n_rows), generator.integers(1, n_rows))
+        parts = np.split(np.arange(n_rows), starts[1:])
+        return np.concatenate([parts[group] for group in generator.permutation(len(parts))])
 
     def _chunks(self, columns: IntArray, n_rows: int) -> list[IntArray]:
         length = max(1, CHUNK_NUMBERS // n_rows)
@@ -363,16 +391,38 @@ def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: I
     """The smallest of these logarithms in each of some permutations, and the columns they are of."""
     functions, n_leading = _chunk_functions(problem, signals, columns), min(N_TRIED, len(columns))
     least, places = np.empty((len(orders), n_leading)), np.empty((len(orders), n_leading), np.intp)
+    for some, logs in _permuted_evidence(signals, functions, orders):
+        first = np.argsort(logs, axis=1, kind="stable")[:, :n_leading]
+        least[some], places[some] = np.take_along_axis(logs, first, axis=1), columns[first]
+    return least, places
+
+
+def _chunk_alone(
+    problem: Problem, signals: Signals, sets: ColumnSets, orders: IntArray, looks: Sequence[int]
+) -> FloatArray:
+    """p-value of each of some candidates as if there were no others, from as many permutations as it takes."""
+    functions, starts = _chunk_functions(problem, signals, sets.columns), sets.bounds[:-1]
+    found = np.minimum.reduceat(signals.evidence(np.abs(functions @ signals.values)), starts)
+    null, p_values = np.zeros((0, len(sets))), np.ones(len(sets))
+    for number in looks:
+        logs = [logs for _, logs in _permuted_evidence(signals, functions, orders[len(null) : number])]
+        null = np.concatenate([null, *(np.minimum.reduceat(each, starts, axis=1) for each in logs)])
+        p_values = np.array([_ranked(found[[i]], null[:, i])[0] for i in range(len(sets))])
+        exceeding = (null <= found + ROUNDING).sum(axis=0)
+        if ((exceeding >= EXCEEDED) | (p_values < CLEAR)).all():
+            break
+    return p_values
+
+
+def _permuted_evidence(signals: Signals, functions: AnyArray, orders: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+    """The logarithms (n_orders, n) of columns with these functions after each permutation, a few at a time."""
     for start in range(0, len(orders), PERMUTED_AT_ONCE):
         some = slice(start, start + PERMUTED_AT_ONCE)
         # Rows of the candidates go to those of the signals, or the other way round.
         permuted = np.concatenate([signals.values[np.argsort(order)] for order in orders[some]], axis=1)
         products = functions.reshape(-1, len(permuted)) @ permuted
         sizes = np.abs(products, out=products).reshape(*functions.shape[:2], -1, signals.values.shape[1])
-        logs = signals.evidence(sizes).T
-        first = np.argsort(logs, axis=1, kind="stable")[:, :n_leading]
-        least[some], places[some] = np.take_along_axis(logs, first, axis=1), columns[first]
-    return least, places
+        yield some, signals.evidence(sizes).T
 
 
 def _chunk_functions(problem: Problem, signals: Signals, columns: IntArray) -> AnyArray:
