@@ -156,13 +156,14 @@ def test_a_score_says_what_it_is() -> None:
     assert named_score(0.5083, 0.0312, "regression") == "R² 0.508 ± 0.031"
     assert named_score(0.972, 0.0071, "classification") == "accuracy 97.2 ± 0.7%"
     assert named_score(1.0, np.nan, "classification") == "accuracy 100.0%"
+    assert named_score(-1e-9, 0.01, "regression") == "R² 0.000 ± 0.010"  # and not -0.000
     assert named_score(np.nan, np.nan, "regression") == ""
 
 
 def test_the_other_cut_in_words() -> None:
     steps = [replace(step, n_selected=k, score=k / 10, score_error=0.01) for k, step in enumerate(steps_of("+1 +2 +3"))]
     words = cuts_in_words({"significant": 1, "best": 3}, steps, "regression", 0.44, "group")
-    assert words == "1 group is beyond chance; 3 predict best (R² 0.300 ± 0.010, all 0.440)"
+    assert words == "1 group is beyond chance; 3 predict best (R² 0.300 ± 0.010, all columns 0.440)"
     words = cuts_in_words({"significant": 3, "best": 1}, steps, "classification", np.nan, "feature")
     assert words == "3 features are beyond chance; 1 predicts about as well as any number (accuracy 10.0 ± 1.0%)"
     for cuts in ({}, {"significant": 2, "best": 2}):

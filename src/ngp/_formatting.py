@@ -189,8 +189,8 @@ def score(value: float, error: float, task: str) -> str:
     if value != value:
         return ""
     if task != "classification":
-        return f"{value:.3f}" + (f" ± {error:.3f}" if error == error else "")
-    return f"{100 * value:.1f}" + (f" ± {100 * error:.1f}%" if error == error else "%")
+        return f"{value:z.3f}" + (f" ± {error:.3f}" if error == error else "")
+    return f"{100 * value:z.1f}" + (f" ± {100 * error:.1f}%" if error == error else "%")
 
 
 def named_score(value: float, error: float, task: str) -> str:
@@ -206,7 +206,7 @@ def cuts_in_words(cuts: Mapping[str, int], steps: Sequence[Step], task: str, all
     step = min((step for step in steps if step.n_selected == best), key=lambda step: step.loss)
     scores = [named_score(step.score, step.score_error, task)]
     if all_columns == all_columns:
-        scores.append(f"all {score(all_columns, nan, task)}")
+        scores.append(f"all columns {score(all_columns, nan, task)}")
     beyond = f"{counted(significant, noun)} {'is' if significant == 1 else 'are'} beyond chance"
     predict = f"{best} {'predicts' if best == 1 else 'predict'}"
     well = "best" if best > significant else "about as well as any number"

@@ -186,7 +186,7 @@ def test_the_other_cut_is_told(tmp_path: Path) -> None:
     answer = replace(result.answer, cuts={"significant": 3, "best": 5}, all_columns_score=0.5)
     html = " ".join(Page(words_of(replace(result, answer=answer), tmp_path)).all("p", **{"class": "answer"})[0].split())
     assert "3 features are beyond chance; 5 predict best (R² " in html
-    assert ", all 0.500)." in html
+    assert ", all columns 0.500)." in html
 
 
 def test_it_says_where_nothing_was_selected() -> None:
