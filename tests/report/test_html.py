@@ -381,7 +381,7 @@ def test_the_path_says_what_became_of_each_step() -> None:
         ("add x2", "yes"),
         ("add x0", "yes"),
         ("add x6", "taken back"),
-        ("swap x6 in, x4 out", "dropped in step 9"),
+        ("swap x6 in, x4 out after step 5", "dropped in step 9"),
         ("drop x3", "yes"),
         ("drop x6", "yes"),
         ("add x8", "yes"),
