@@ -34,6 +34,7 @@ from benchmarks import (
     peers,
     racing,
     rankings,
+    reading,
     recovery,
     scaling,
     screening,
@@ -185,6 +186,19 @@ def test_very_many_columns() -> None:
     assert exact["n_fits"] in (n := 400 + 399 + 398 + 397 + 396, n + 400)  # the first step may change its ridge
     n = sum(n_scored("auto", n) for n in (400, 399, 398, 397, 396))
     assert screened["n_fits"] in (n, n + n_scored("auto", 400))
+
+
+def test_readers_give_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "BLOCK", 500)
+    results = results_of(reading, tmp_path, "--gigabytes", "0.0002", "--repetitions", "1", "--folder", str(tmp_path))
+    assert results["file"]["rows"] % 500 == 0
+    assert results["file"]["bytes"] > 2e5
+    assert {"ngp", "pandas"} <= set(results["readers"])
+    for reader in results["readers"].values():
+        assert reader["alike"]
+        assert reader["processor_seconds"] > 0
+    assert all(f"`{key}`" in README for key in ("readers", *results["readers"]))
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]  # the table is gone
 
 
 def test_estimates_are_compared_with_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

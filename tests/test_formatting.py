@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -9,7 +10,9 @@ from typing import Literal
 import numpy as np
 import pytest
 import report_cases as cases
+from sklearn.datasets import load_wine
 
+from ngp import NeuralGreedyPursuit
 from ngp._formatting import (
     cuts_in_words,
     duration,
@@ -102,6 +105,26 @@ def test_steps_in_words() -> None:
     assert [step.name for step in additions(steps)] == ["x3"]
 
 
+def test_a_step_says_which_one_it_followed_if_others_were_taken_back() -> None:
+    steps = steps_of("+1 +2 +3 +4 -1 +3", [3, 4])
+    assert [step_in_words(step, steps) for step in steps[1:]] == [
+        "add x1", "add x2", "add x3", "add x4", "drop x1 after step 2", "add x3",
+    ]  # fmt: skip
+    steps = steps_of("+1 +2 +3 4/1", [3])
+    assert step_in_words(steps[4], steps) == "swap x4 in, x1 out after step 2"
+
+
+def test_the_change_of_a_step_is_from_the_loss_of_the_one_it_follows() -> None:
+    X, y = load_wine(return_X_y=True)
+    path = NeuralGreedyPursuit(random_state=0).fit(X, y).path_
+    followed = [re.search(r" after step (\d+)$", step_in_words(step, path)) for step in path]
+    assert any(followed)  # or else there is nothing to be seen here
+    for place, (step, found) in enumerate(zip(path, followed, strict=True)):
+        if place:
+            start = path[int(found[1]) if found else place - 1].loss
+            assert (step.before, step.gain) == (start, (start - step.loss) / start)
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
@@ -156,13 +179,15 @@ def test_a_score_says_what_it_is() -> None:
     assert named_score(0.5083, 0.0312, "regression") == "R² 0.508 ± 0.031"
     assert named_score(0.972, 0.0071, "classification") == "accuracy 97.2 ± 0.7%"
     assert named_score(1.0, np.nan, "classification") == "accuracy 100.0%"
+    assert named_score(-0.02, np.nan, "regression") == "R² −0.020"
+    assert named_score(-1e-9, 0.01, "regression") == "R² 0.000 ± 0.010"  # and not -0.000
     assert named_score(np.nan, np.nan, "regression") == ""
 
 
 def test_the_other_cut_in_words() -> None:
     steps = [replace(step, n_selected=k, score=k / 10, score_error=0.01) for k, step in enumerate(steps_of("+1 +2 +3"))]
     words = cuts_in_words({"significant": 1, "best": 3}, steps, "regression", 0.44, "group")
-    assert words == "1 group is beyond chance; 3 predict best (R² 0.300 ± 0.010, all 0.440)"
+    assert words == "1 group is beyond chance; 3 predict best (R² 0.300 ± 0.010, all columns 0.440)"
     words = cuts_in_words({"significant": 3, "best": 1}, steps, "classification", np.nan, "feature")
     assert words == "3 features are beyond chance; 1 predicts about as well as any number (accuracy 10.0 ± 1.0%)"
     for cuts in ({}, {"significant": 2, "best": 2}):

@@ -186,6 +186,13 @@ def test_the_path_is_a_sequence_and_a_table() -> None:
     assert [line.endswith("taken back") for line in lines[1:]] == [not step.kept for step in path]
 
 
+def test_a_step_has_a_short_repr_however_many_rows_there_are() -> None:
+    step = make(NeuralGreedyPursuit, n_features_to_select=1, cv="loo").fit(X, Y).path_[1]
+    assert step.fold_losses.shape == (90,)
+    assert "name='x4'" in repr(step)
+    assert len(repr(step)) < 800
+
+
 def test_a_long_path_has_a_short_repr() -> None:
     wide = np.random.default_rng(0).normal(size=(40, 30))
     path = make(NeuralGreedyPursuit, n_features_to_select=30, cv=2).fit(wide, wide[:, 0]).path_

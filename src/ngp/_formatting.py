@@ -140,12 +140,21 @@ def outcomes(steps: Sequence[Step]) -> list[str]:
 
 
 def step_in_words(step: Step, steps: Sequence[Step], shown: Callable[[str], str] = str) -> str:
-    """One of several steps as text such as "add age" or "swap age in, town out"."""
+    """One of several steps as text such as "add age" or "swap age in, town out after step 4"."""
     if step.action == "start":
         return "(fixed columns)" if len(step.columns) else "(constant prediction)"
     if step.dropped is None or step.action == "drop":
-        return f"{step.action} {shown(step.name)}"
-    return f"swap {shown(step.name)} in, {shown(group_names(steps)[step.dropped])} out"
+        return f"{step.action} {shown(step.name)}{_after(step, steps)}"
+    return f"swap {shown(step.name)} in, {shown(group_names(steps)[step.dropped])} out{_after(step, steps)}"
+
+
+def _after(step: Step, steps: Sequence[Step]) -> str:
+    """Which step it followed, if that isn't the one before: others were taken back then, and its gain is from there."""
+    number = next((number for number, each in enumerate(steps) if each is step), 0)
+    if not number or step.before == steps[number - 1].loss:
+        return ""
+    stood = standing(steps[: number + 1])
+    return f" after step {stood[-2]}" if stood[-2:-1] not in ([], [number - 1]) else ""
 
 
 def left_behind(steps: Sequence[Step], shown: Callable[[str], str] = str) -> tuple[list[str], list[str]]:
@@ -189,8 +198,8 @@ def score(value: float, error: float, task: str) -> str:
     if value != value:
         return ""
     if task != "classification":
-        return f"{value:.3f}" + (f" ± {error:.3f}" if error == error else "")
-    return f"{100 * value:.1f}" + (f" ± {100 * error:.1f}%" if error == error else "%")
+        return f"{value:z.3f}".replace("-", "−") + (f" ± {error:.3f}" if error == error else "")
+    return f"{100 * value:z.1f}" + (f" ± {100 * error:.1f}%" if error == error else "%")
 
 
 def named_score(value: float, error: float, task: str) -> str:
@@ -206,7 +215,7 @@ def cuts_in_words(cuts: Mapping[str, int], steps: Sequence[Step], task: str, all
     step = min((step for step in steps if step.n_selected == best), key=lambda step: step.loss)
     scores = [named_score(step.score, step.score_error, task)]
     if all_columns == all_columns:
-        scores.append(f"all {score(all_columns, nan, task)}")
+        scores.append(f"all columns {score(all_columns, nan, task)}")
     beyond = f"{counted(significant, noun)} {'is' if significant == 1 else 'are'} beyond chance"
     predict = f"{best} {'predicts' if best == 1 else 'predict'}"
     well = "best" if best > significant else "about as well as any number"

@@ -185,6 +185,8 @@ def write_whole(path: Path, content: bytes) -> None:
     Behind a symlink it is the target that is replaced, and what is replaced keeps its mode.
     """
     path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} of {path.name} doesn't exist: make it, or give another.")
     beside = path.with_name(f".ngp-{os.urandom(8).hex()}")  # short, since the name of the file may be as long as can be
     try:
         with beside.open("xb") as file:

@@ -147,16 +147,13 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     cuts_ : dict
         Number of features at each cut that the stop rule knows on the path. With the default rule it is
         ``"significant"``, after the last significant step, and ``"best"``, the smallest selection whose loss is within
-        a standard error of the lowest (see `cut`).
+        a standard error of the lowest (see `cut`); empty if something else ended it.
     losses_ : float array of shape (n_steps, n_groups)
         Loss of every candidate in every step; NaN where not tried.
     feature_importances_ : float array of shape (`n_features_in_`,)
         Share of the constant prediction's loss that a column took away when added (columns of a group share alike).
     constant_loss_ : float
         Validation loss of the constant prediction.
-    cuts_ : dict
-        How many features are selected where the path is cut by significance ("significant") or where it predicts best
-        ("best"); empty if something else ended it.
     all_columns_score_ : float
         Accuracy or R² of all columns together, as `Step.score` has them for each step; NaN after a partial run, and if
         it would take long: for more than 1000 columns, or 4 million numbers.

@@ -174,7 +174,20 @@ class TestDates:
         samples = prepare(Table("data.csv", frame), ["when"])
         assert (samples.task, samples.y.tolist()) == ("regression", list(range(40)))
 
-    @pytest.mark.parametrize("texts", [["2024-13", "0815-47"] * 20, ["12:30", "2024"] * 20, ["u", "v"] * 20])
+    @pytest.mark.parametrize("form", ["%d.%m.%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d/%m/%Y %H:%M"])
+    def test_dates_of_another_form_are_no_categories(self, form: str) -> None:
+        texts = days(20).strftime(form).tolist() * 3
+        frame = pd.DataFrame({"when": texts, "a": np.arange(60.0), "y": np.arange(60) / 3})
+        said = f"dates that aren't written like 2026-01-31: 'when' \\(such as '{min(texts)}'\\)"
+        with pytest.raises(Refusal, match=said) as refusal:
+            prepare(Table("data.csv", frame), ["y"])
+        assert refusal.value.message.endswith("--drop when")
+        with pytest.raises(Refusal, match=f"Target 'when' can't be predicted \\(such as '{min(texts)}'\\)"):
+            prepare(Table("data.csv", frame), ["when"])
+
+    @pytest.mark.parametrize(
+        "texts", [["2024-13", "0815-47"] * 20, ["12:30", "2024"] * 20, ["1.2.3", "1.2.2024"] * 20, ["u", "v"] * 20]
+    )
     def test_other_text(self, texts: list[str]) -> None:
         frame = pd.DataFrame({"t": texts, "y": np.arange(40) / 3})
         samples = prepare(Table("data.csv", frame), ["y"])

@@ -168,7 +168,7 @@ def test_lines_name_drops_and_exchanges(capsys: pytest.CaptureFixture[str]) -> N
     assert [number for number, _ in lines] == [f"step {number}" for number in range(len(path))]
     words = [what for _, what in lines]
     assert words[:2] == ["(constant prediction)", "add x3"]
-    assert words[6:10] == ["add x6", "swap x6 in, x4 out", "drop x3", "drop x6"]
+    assert words[6:10] == ["add x6", "swap x6 in, x4 out after step 5", "drop x3", "drop x6"]
 
 
 def test_a_run_that_goes_on_counts_and_names_the_steps_before(capsys: pytest.CaptureFixture[str]) -> None:
@@ -181,7 +181,7 @@ def test_the_live_table_names_drops_and_exchanges() -> None:
     for step in cases.exchanges().selector.path_:
         shower._show(step)
     cells = [str(cell) for cell in shower._table(99).columns[1]._cells]
-    assert cells[5:10] == ["add x0", "add x6", "swap x6 in, x4 out", "drop x3", "drop x6"]
+    assert cells[5:10] == ["add x0", "add x6", "swap x6 in, x4 out after step 5", "drop x3", "drop x6"]
 
 
 def test_a_quick_drop_is_no_measure_of_the_time_that_is_left() -> None:

@@ -128,7 +128,7 @@ def test_the_other_cut_is_offered(folder: Path, call: Call) -> None:
     load_diabetes(as_frame=True).frame.to_csv("diabetes.csv", index=False)
     options = ["select", "diabetes.csv", "-t", "target"]
     significant, best = call(*options).stdout.splitlines(), call(*options, "--cut", "best").stdout.splitlines()
-    text = "5 features are beyond chance; 4 predict about as well as any number (R² 0.490 ± 0.030, all 0.508)"
+    text = "5 features are beyond chance; 4 predict about as well as any number (R² 0.490 ± 0.030, all columns 0.508)"
     assert significant[2] == f"{text}: --cut best."
     assert best[2] == f"{text}: --cut significant."
     assert best[:2] == [

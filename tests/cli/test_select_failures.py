@@ -27,7 +27,7 @@ def test_budgets_end_it_with_a_partial_result(houses: pd.DataFrame, call: Call, 
     options = ["--features", "4", "--out", "out.json", "--max-time", "0.001s"]
     result = call("select", "houses.csv", "-t", "price", *options)
     assert result.exit_code == 0
-    assert "This is a partial result: it could have gone on." in result.stdout
+    assert "Why it stopped: the time of 0.001 seconds is up; the path is partial." in result.stdout
     assert Result.read(folder / "out.json").answer.partial is True
 
 

@@ -107,6 +107,7 @@ TABLES: dict[str, tuple[int, int, dict[str, Any]]] = {
     "nothing to be found": (1100, 20, {}),
     "number": (200, 1000, {"n_features_to_select": 3}),
     "a single step": (2500, 6, {"n_features_to_select": 1}),
+    "a single step, and the score of all columns": (300, 900, {"n_features_to_select": 1}),
     "tol": (200, 1000, {"tol": 0.0}),
 }
 

@@ -56,6 +56,7 @@ def test_limits_of_features_and_columns() -> None:
     steps = fake_steps([9, 8, 7, 6], columns_per_step=4)
     assert ask(MaxColumns(8), steps) == (2, Stop("8 of at most 8 columns are selected", 2))
     assert ask(MaxColumns(10), steps) == (3, Stop("8 of at most 10 columns are selected", 2))
+    assert ask(MaxFeatures(1), steps)[1] == Stop("1 of at most 1 feature is selected", 1)
     assert ask(MaxColumns(3), steps) == (1, Stop("0 of at most 3 columns are selected", 0))
     start = fake_step(1.0, action="start", n_selected=5, n_columns=5)  # fixed columns stay
     assert MaxFeatures(3).check([start]) == Stop("5 of at most 3 features are selected", 0)
@@ -109,20 +110,20 @@ def test_a_drop_or_an_exchange_needn_t_pay(action: Any, n_made: int) -> None:
 
 def test_plateau_keeps_the_smallest_within_one_standard_error() -> None:
     steps = fake_steps([10, 5, 4.2, 4.0, 4.1, 4.1, 4.3, 1.0], spread=0.3)
-    kept = "kept is the smallest selection within {} standard errors of the lowest loss"
-    reason = "no lower loss in 3 steps; " + kept
-    for errors, keep in [(1, 2), (0, 3), (4, 1)]:
-        assert ask(Plateau(standard_errors=errors), steps) == (6, Stop(reason.format(errors), keep))
-    assert ask(Plateau(patience=1), steps) == (4, Stop("no lower loss in 1 step; " + kept.format(1), 2))
+    kept = "kept is the smallest selection within {} of the lowest loss"
+    reason, one = "no lower loss in 3 steps; " + kept, kept.format("a standard error")
+    for errors, text, keep in [(1, "a standard error", 2), (0, "0 standard errors", 3), (4, "4 standard errors", 1)]:
+        assert ask(Plateau(standard_errors=errors), steps) == (6, Stop(reason.format(text), keep))
+    assert ask(Plateau(patience=1), steps) == (4, Stop("no lower loss in 1 step; " + one, 2))
     few = fake_steps([10, 4.2, 4.0], spread=0.3)
-    assert ask(Plateau(), few) == (2, Stop("no candidate is left; " + kept.format(1), 1))
+    assert ask(Plateau(), few) == (2, Stop("no candidate is left; " + one, 1))
     # The standard error is that of the best step, and size counts, not place.
     few[1] = replace(few[1], fold_losses=np.array([0.0, 8.4]))
     few[2] = replace(few[2], fold_losses=np.array([3.9, 4.1]))
-    assert ask(Plateau(), few)[1] == Stop("no candidate is left; " + kept.format(1), 2)
+    assert ask(Plateau(), few)[1] == Stop("no candidate is left; " + one, 2)
     sizes = [(10.0, 0), (4.5, 1), (4.2, 2), (4.1, 1), (4.0, 2)]
     steps = [fake_step(loss, loss, spread=1.0, n_selected=size) for loss, size in sizes]
-    assert Plateau().check(steps, exhausted=True) == Stop("no candidate is left; " + kept.format(1), 3)
+    assert Plateau().check(steps, exhausted=True) == Stop("no candidate is left; " + one, 3)
 
 
 def test_plateau_with_a_single_fold() -> None:

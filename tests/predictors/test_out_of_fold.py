@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scorer_cases import PROBLEMS, SELECTED, make_case
+from sklearn.datasets import load_iris
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from ngp import NeuralGreedyPursuit
 from ngp.data.problem import Problem
 from ngp.greedy.candidates import Search
 from ngp.greedy.loop import pursue
@@ -100,8 +102,7 @@ def test_the_score_of_classes_is_the_accuracy(family: str, case: str) -> None:
     (round_,) = problem.rounds
     judged, weights = round_.rows[round_.segments[1] :], problem.weights
     classes = np.searchsorted(problem.classes, problem.y)
-    frequent = [np.bincount(classes[rows], weights[rows]).argmax() for rows in (round_.training(f) for f in range(3))]
-    constant = np.repeat(frequent, np.diff(round_.segments[1:]))
+    constant = np.full(len(judged), np.bincount(classes, weights).argmax())
     assert start.score == pytest.approx(accuracy_score(classes[judged], constant, sample_weight=weights[judged]))
     nothing, sets = NOTHING, ColumnSets.of([first.columns])
     scorer = predictor.bind(problem, **CONDITIONS).tuned(nothing, sets)
@@ -110,6 +111,13 @@ def test_the_score_of_classes_is_the_accuracy(family: str, case: str) -> None:
     assert scorer.add_losses(nothing, sets).means[0] == pytest.approx(first.loss)
     assert first.score == pytest.approx(accuracy_score(classes[judged], labels, sample_weight=weights[judged]))
     assert 0 < first.score_error < 0.2
+
+
+@pytest.mark.parametrize("cv", ["loo", 5])
+def test_of_classes_that_are_as_frequent_the_constant_prediction_hits_one(cv: Any) -> None:
+    """Though without a row of it, each class is rarer than the others."""
+    selector = NeuralGreedyPursuit("kernel", cv=cv, n_features_to_select=1).fit(*load_iris(return_X_y=True))
+    assert selector.path_[0].score == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("case", ["regression", "several outputs, sample weights", "ShuffleSplit", "leave-one-out"])

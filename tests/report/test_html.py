@@ -195,7 +195,7 @@ def test_the_other_cut_is_told(tmp_path: Path) -> None:
     answer = replace(result.answer, cuts={"significant": 3, "best": 5}, all_columns_score=0.5)
     html = " ".join(Page(words_of(replace(result, answer=answer), tmp_path)).all("p", **{"class": "answer"})[0].split())
     assert "3 features are beyond chance; 5 predict best (R² " in html
-    assert ", all 0.500)." in html
+    assert ", all columns 0.500)." in html
 
 
 def test_it_says_where_nothing_was_selected() -> None:
@@ -426,7 +426,7 @@ def test_the_path_says_what_became_of_each_step() -> None:
         ("add x2", "yes"),
         ("add x0", "yes"),
         ("add x6", "taken back"),
-        ("swap x6 in, x4 out", "dropped in step 9"),
+        ("swap x6 in, x4 out after step 5", "dropped in step 9"),
         ("drop x3", "yes"),
         ("drop x6", "yes"),
         ("add x8", "yes"),

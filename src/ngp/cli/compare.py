@@ -138,11 +138,13 @@ def _progress(quiet: bool) -> Iterator[Callable[[Plan, Rows], None]]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("")
+        task = bar.add_task("", visible=False)
 
         def see(plan: Plan, rows: Rows) -> None:
             method, fold = plan[min(len(rows), len(plan) - 1)]
-            bar.update(task, total=len(plan), completed=len(rows), description=f"{method}, fold {fold + 1}")
+            bar.update(
+                task, total=len(plan), completed=len(rows), description=f"{method}, fold {fold + 1}", visible=True
+            )
             if rows and (len(rows) == len(plan) or method != rows[-1]["method"]):
                 console.print(_done(rows), markup=False, highlight=False, soft_wrap=True)
 

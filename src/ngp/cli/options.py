@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from errno import ENAMETOOLONG
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,9 @@ def file(text: str) -> Path:
         os.stat(text)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) == ENAMETOOLONG:
+            raise click.BadParameter(f"{text[:60]!r}… is too long for the name of a file: give another.") from None
         raise click.BadParameter(f"{text[:60]!r} is no name of a file: give one.") from None
     return Path(text)
 
@@ -105,8 +108,8 @@ CHOSEN_COLUMNS: tuple[Decorator, ...] = (
                  "category of all rows (so that a fold sees a little of the others). Rows without target are never "
                  "filled."),
     click.option("--cv-groups", metavar="COLUMN",
-                 help="Rows with the same value in this column, such as a patient, stay together in folds and "
-                 "--hold-out. The column itself can't be selected."),
+                 help="Rows with the same value in this column, such as a patient, stay together wherever rows are "
+                 "split. The column itself can't be selected."),
 )
 WORK: tuple[Decorator, ...] = (
     click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, metavar="N",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ MOST_DROPPED = 0.1  # share of the rows with gaps, beyond which it is better to 
 ISO_DATE = (
     r"[0-9]{4}-[0-9]{2}(-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?( ?(Z|[+-][0-9]{2}(:?[0-9]{2})?))?)?)?"
 )
+
+# Without a standard that says which is the day.
+OTHER_DATE = r"([0-9]{1,2}([./-])[0-9]{1,2}\2[0-9]{4}|[0-9]{4}([./])[0-9]{1,2}\3[0-9]{1,2})([T ].*)?"
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,9 @@ def _samples(
     elif cv_groups is not None:
         together = _groups_of_rows(table, cv_groups, X)
     elif dated:
+        hold = "holds" if len(dated) == 1 else "hold"
         order_note = (
-            f"Note: {quoted(list(dated))} holds dates, and rows are predicted from earlier and later ones alike; if "
+            f"Note: {quoted(list(dated))} {hold} dates, and rows are predicted from earlier and later ones alike; if "
             "the future is to be predicted from the past, say --cv time."
         )
     held_out = None
@@ -185,7 +190,7 @@ def _target_values(frame: DataFrame) -> AnyArray:
     import numpy as np
 
     frame, odd = _plain(frame)
-    for bad in (odd, _mixed(frame), _huge(frame)):
+    for bad in (odd, _mixed(frame), _other_dates(frame), _huge(frame)):
         for name, what in bad.items():
             raise Refusal(f"Target {quoted([name])} can't be predicted ({what}): correct it, or give another one.")
     text = _categories(frame)
@@ -404,6 +409,7 @@ def _usable(found: Obstacles, frame: DataFrame) -> DataFrame:
     frame, odd = _plain(frame)
     frame = found.without(frame, "columns that are neither numbers nor text", odd)
     frame = found.without(frame, "columns of mixed content", _mixed(frame))
+    frame = found.without(frame, "dates that aren't written like 2026-01-31", _other_dates(frame))
     frame = found.without(frame, "text with too many different values to be categories", _many_levels(frame))
     empty = frame.columns[frame.isna().all()]
     frame = found.without(frame, "columns without any value", dict.fromkeys(empty, ""))
@@ -470,6 +476,16 @@ def _mixed(frame: DataFrame) -> dict[str, str]:
                 said = "numbers written with commas" if close.all() else what
                 found[name] = f"{said}, such as {quoted([texts[~right].iloc[0]])}"
     return found
+
+
+def _other_dates(frame: DataFrame) -> dict[str, str]:
+    """Dates whose order of day and month nobody can know, and which are no categories either."""
+    texts = {name: frame[name].cat.categories for name in _categories(frame)}
+    return {
+        name: f"such as {quoted([found[0]])}"
+        for name, found in texts.items()
+        if len(found) and all(isinstance(text, str) and re.fullmatch(OTHER_DATE, text) for text in found)
+    }
 
 
 def _many_levels(frame: DataFrame) -> dict[str, str]:

@@ -264,8 +264,6 @@ def _answer(selector: NGPClassifier | NGPRegressor, samples: Samples) -> str:
         lines.append(f"Dropped on the way: {listed(dropped)}.")
     if tried:
         lines.append(f"Tried and taken back: {listed(tried)}.")
-    if selector.partial_:
-        lines.append("This is a partial result: it could have gone on.")
     if stability := getattr(selector, "stability_", None):
         stable = [visible(selector.groups_.names[int(group)]) for group in stability.stable()]
         found = listed(stable, most=20) if stable else "none"

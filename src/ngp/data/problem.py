@@ -197,6 +197,15 @@ class Problem:
         losses: FloatArray = self.part_losses(values[None] for values in self.constant_predictions())[0]
         return losses
 
+    @cached_property
+    def majority_errors(self) -> FloatArray:
+        """Share of mistakes in every part if the most frequent class is predicted.
+
+        It is that of all training rows: without a row of it, another of as many classes would be the most frequent.
+        """
+        mean, _ = self.target_scales
+        return self.part_errors(np.tile(mean, (len(round_.rows), 1)) for round_ in self.rounds)
+
     def constant_predictions(self) -> Iterator[FloatArray]:
         """The best constant prediction, the weighted mean of each fold's training targets, in each round."""
         for round_ in self.rounds:

@@ -33,7 +33,9 @@ __all__ = ["Estimate", "estimate_pursuit"]
 USUAL_STEPS, LEAST_STEPS = (6, 30), 2
 # Tests of candidates that are in doubt take up to five times as long as the shortest, which is timed, and of a usual
 # path all together as long as so many of the shortest; those of clear ones take a fifth.
-LONGEST_TEST, USUAL_TESTS, CLEAR_TEST = 5.0, (2.0, 15.0), 0.2
+LONGEST_TEST, USUAL_TESTS, CLEAR_TEST = 5.0, (2.0, 40.0), 0.2
+# Each so many columns are scored together, to see how long all of them take: that grows with their square, at most.
+SCORED_TOGETHER = 4
 # Candidates that are timed, of all candidates of all steps, at least, and seconds after which there are no more.
 SAMPLE_SHARE, LEAST_SAMPLE, SAMPLE_SECONDS = 0.02, 8, 0.2
 TESTED, PAIRED = 128, 512  # of more candidates, some are tested and paired
@@ -132,6 +134,9 @@ def estimate_pursuit(
         high += MOST_EXCHANGES * many * float((steps + leaders[:, 1]).max(initial=0))
     if max_time is not None:  # no step begins after it, and the last one is finished
         low, high = min(low, max_time), min(high, max_time + float(2 * (steps + leaders[:, 1]).max(initial=0)))
+    if many:
+        together = moment.together_seconds()
+        low, high = low + together * (max_time is None), high + SCORED_TOGETHER**2 * together
     final = moment.final_seconds() if many and predicts else (0.0, 0.0)
     if few < many:  # nothing may be selected
         final = 0.0, final[1]
@@ -236,6 +241,13 @@ class _Moment:
             more + (n - PAIRED) * max(0.0, (more - few) / (PAIRED - TESTED)),
             more_pairs + (n**2 - PAIRED**2) * max(0.0, (more_pairs - few_pairs) / (PAIRED**2 - TESTED**2)),
         )
+
+    def together_seconds(self) -> float:
+        """Time of the score of a part of the columns together; of few columns, that of a candidate."""
+        _, each = self.candidate_seconds
+        if each > SLOW_SECONDS or len(self.candidates) <= SCORED_TOGETHER**2:
+            return each
+        return _clock(lambda: self.search.score_of_all(SCORED_TOGETHER))
 
     def final_seconds(self) -> tuple[float, float]:
         """Time of the final predictor, at least and at most: it is trained on some rows."""

@@ -243,9 +243,7 @@ def start(search: Search, fixed: IntArray, n_fixed: int) -> Step:
         losses, predictor = search.scorer.at(1).constant_losses(problem), "constant"
         score = Score(0.0)  # of R²
         if problem.classes is not None:
-            score = Score.of(
-                Losses(problem.part_errors(problem.constant_predictions())[None], problem.part_weights), 1.0
-            )
+            score = Score.of(Losses(problem.majority_errors[None], problem.part_weights), 1.0)
     step = scored_step(
         losses,
         0,

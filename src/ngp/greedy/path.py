@@ -123,11 +123,11 @@ class Step:
     paired: float
     n_selected: int
     n_columns: int
-    fold_losses: FloatArray
-    fold_weights: FloatArray
-    losses: FloatArray
+    fold_losses: FloatArray = field(repr=False)
+    fold_weights: FloatArray = field(repr=False)
+    losses: FloatArray = field(repr=False)
     predictor: str
-    layers: IntArray = field(default_factory=lambda: np.zeros(0, np.intp))
+    layers: IntArray = field(default_factory=lambda: np.zeros(0, np.intp), repr=False)
     ridge: float = nan
     runner_up: int | None = None
     runner_up_loss: float = nan

@@ -235,7 +235,7 @@ class MaxFeatures(StopRule):
 
     def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Stop when `n` features are selected."""
-        return _stop_at([step.n_selected for step in steps], self.n, "features")
+        return _stop_at([step.n_selected for step in steps], self.n, "feature")
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class MaxColumns(StopRule):
 
     def check(self, steps: Sequence[Step], exhausted: bool = False) -> Stop | None:
         """Stop when `n` columns are selected or the last group went beyond."""
-        return _stop_at([step.n_columns for step in steps], self.n, "columns")
+        return _stop_at([step.n_columns for step in steps], self.n, "column")
 
 
 @dataclass(frozen=True)
@@ -385,7 +385,10 @@ class Plateau(StopRule):
         good = [k for k in range(len(steps)) if steps[k].loss <= steps[best].loss + slack]
         keep = min(good, key=lambda k: (steps[k].n_selected, steps[k].loss))
         why = NO_CANDIDATE_LEFT if age < self.patience else f"no lower loss in {counted(age, 'step')}"
-        kept = f"the smallest selection within {self.standard_errors:g} standard errors of the lowest loss"
+        slack_in_words = (
+            "a standard error" if self.standard_errors == 1 else f"{self.standard_errors:g} standard errors"
+        )
+        kept = f"the smallest selection within {slack_in_words} of the lowest loss"
         return Stop(f"{why}; kept is {kept}", keep)
 
     def cuts(self, steps: Sequence[Step], exhausted: bool = False) -> dict[str, int]:
@@ -720,7 +723,8 @@ def _stop_at(counts: list[int], limit: int, what: str) -> Stop | None:
         return None
     # The start cannot be taken back, even where the fixed columns alone exceed the limit.
     keep = max((k for k, count in enumerate(counts) if count <= limit), default=0)
-    return Stop(f"{counts[keep]} of at most {limit} {what} are selected", keep)
+    verb = "is" if counts[keep] == 1 else "are"
+    return Stop(f"{counts[keep]} of at most {counted(limit, what)} {verb} selected", keep)
 
 
 def _require_count(name: str, value: Any) -> None:
