@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import false_discovery_control
 from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import NotFittedError
@@ -37,9 +38,11 @@ from ngp.greedy.candidates import Search
 from ngp.greedy.chance import chance_losses
 from ngp.greedy.checkpoint import Checkpoint, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
+from ngp.greedy.evidence import importances, p_values
 from ngp.greedy.loop import pursue
 from ngp.greedy.path import Path, Step, finished, suspect
 from ngp.greedy.screening import Screening
+from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stability import Stability, selections_on_halves
 from ngp.greedy.stopping import (
     NO_CANDIDATE_LEFT,
@@ -64,8 +67,11 @@ logger = logging.getLogger("ngp")
 logger.addHandler(logging.NullHandler())
 
 # Parameters that don't change the result, or that the data, the folds, the groups and the seed stand for.
-NOT_DEFINING = frozenset({"checkpoint", "verbose", "n_jobs", "max_time", "groups", "fixed", "cv", "random_state"})
+NOT_DEFINING = frozenset(
+    {"checkpoint", "verbose", "n_jobs", "max_time", "groups", "fixed", "cv", "random_state", "p_values"}
+)
 GOES_ON = "the pursuit goes on"
+MOST_TESTED = 60  # selected features that get p-values by themselves
 
 
 class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[misc]
@@ -115,6 +121,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     screen : int, "auto" or None, default=None
         For very many columns: in each step a cheap pass ranks the candidates, and only so many of the best are scored
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
+    p_values : {"selected", "all"} or None, default="selected"
+        Which features get a p-value in the end (see `p_values_`): up to 60 selected ones, all candidates, or none.
     max_time : float or None, default=None
         Seconds after which no further step begins; each run that goes on with a checkpoint has as many of its own.
     n_jobs : int or None, default=None
@@ -152,6 +160,13 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         Loss of every candidate in every step; NaN where not tried.
     feature_importances_ : float array of shape (`n_features_in_`,)
         Share of the constant prediction's loss that a column took away when added (columns of a group share alike).
+    importances_, importance_errors_ : float arrays of shape (n_groups,)
+        By how much the loss rises without a selected feature, the predictor trained again, as a share of the constant
+        prediction's loss, and the standard error of that; NaN for others, and after a partial run.
+    p_values_ : float array of shape (n_groups,)
+        p-value of each selected feature given the others that are selected, times the number of candidates it was
+        chosen from; with ``p_values="all"`` also that of each other candidate given the selection. NaN if not computed.
+        What they rest on: see ``docs/selection.md``.
     constant_loss_ : float
         Validation loss of the constant prediction.
     all_columns_score_ : float
@@ -211,6 +226,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         "task": [StrOptions({"auto", "regression", "classification"})],
         "floating": ["boolean"],
         "screen": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "p_values": [StrOptions({"selected", "all"}), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "n_jobs": [Integral, None],
         "device": [StrOptions({"auto", "cpu", "cuda", "mps"})],
@@ -233,6 +249,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         task: str = "auto",
         floating: bool = False,
         screen: int | Literal["auto"] | None = None,
+        p_values: Literal["selected", "all"] | None = "selected",
         max_time: float | None = None,
         n_jobs: int | None = None,
         device: str = "auto",
@@ -251,6 +268,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         self.task = task
         self.floating = floating
         self.screen = screen
+        self.p_values = p_values
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.device = device
@@ -318,8 +336,9 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             if leak := suspect(path.steps, self.task_):
                 warnings.warn(leak, stacklevel=5)
             if not path.partial:
-                with suppress(KeyboardInterrupt):  # the selection is there, and needs no comparison
+                with suppress(KeyboardInterrupt):  # the selection is there, and needs neither comparison nor proof
                     self.all_columns_score_ = search.score_of_all()
+                    self._prove(task, search, path)
             context.call_on_fit_task_end(estimator=self)
         return self
 
@@ -493,6 +512,80 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         other._store(self.path_.cut(k))
         return other
 
+    def significant(self, fdr: float = 0.1, *, method: Literal["bh", "by"] = "bh") -> IntArray:
+        """Find the features that are significant at a false discovery rate.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            Share of false ones among them that is accepted, on average.
+        method : {"bh", "by"}, default="bh"
+            Benjamini and Hochberg's procedure, or Benjamini and Yekutieli's, which holds however p-values depend on
+            each other and finds less.
+
+        Returns
+        -------
+        int array
+            Features (groups, where given) whose p-values are known and significant together, the lowest first.
+
+        Examples
+        --------
+        >>> from ngp import NeuralGreedyPursuit
+        >>> from ngp.datasets import make_ohm
+        >>> X, y, truth = make_ohm(100, random_state=0)
+        >>> NeuralGreedyPursuit(p_values="all", random_state=0).fit(X, y).significant(0.05)
+        array([1, 0])
+        """
+        check_is_fitted(self)
+        if not isinstance(fdr, Real) or not 0 < fdr < 1:
+            raise ValueError(f"fdr={fdr!r} must be a share between 0 and 1: use 0.1.")
+        if method not in ("bh", "by"):
+            raise ValueError(f"method={method!r} must be 'bh' or 'by'.")
+        known = np.flatnonzero(~np.isnan(self.p_values_))
+        order = known[np.argsort(self.p_values_[known], kind="stable")]
+        found: IntArray = order[false_discovery_control(self.p_values_[order], method=method) <= fdr]
+        return found
+
+    def summary(self, fdr: float = 0.1) -> Any:
+        """Put what is known of the features in a table: a pandas data frame with a row for each.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            False discovery rate of the column ``significant`` (see `significant`).
+
+        Returns
+        -------
+        pandas DataFrame
+            Of all selected features and those with a p-value: ``rank`` in the order of selection, ``importance`` with
+            its standard error, ``p_value`` and ``significant``. Its index holds their names.
+        """
+        from pandas import DataFrame, Index
+
+        found, order = self.significant(fdr), self.order_.tolist()
+        others = [g for g in np.argsort(self.p_values_, kind="stable").tolist() if self.p_values_[g] >= 0]
+        groups = [*order, *(group for group in others if group not in set(order))]
+        ranks = dict(zip(order, range(1, 1 + len(order)), strict=True))
+        return DataFrame(
+            {
+                "rank": DataFrame({"rank": [ranks.get(group) for group in groups]}, dtype="Int64")["rank"].array,
+                "importance": self.importances_[groups],
+                "standard_error": self.importance_errors_[groups],
+                "p_value": self.p_values_[groups],
+                "significant": np.isin(groups, found),
+            },
+            index=Index([str(self.groups_.names[group]) for group in groups], name="feature"),
+        )
+
+    def _prove(self, task: _Task, search: Search, path: Path) -> None:
+        """Set importances and p-values of what is selected."""
+        with phase("measuring importances"):
+            found = importances(search, path) / (self.constant_loss_ or 1.0)
+            self.importances_, self.importance_errors_ = found.T
+        if self.p_values == "all" or (self.p_values == "selected" and len(path.kept) <= MOST_TESTED):
+            test = SignificanceTest(task.problem, Significance().level, n_jobs=self.n_jobs)
+            self.p_values_ = p_values(test, path, self.p_values == "all")
+
     def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes."""
         self.task_ = "regression" if problem.classes is None else "classification"
@@ -505,6 +598,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     def _store(self, path: Path) -> None:
         """Set what a path says about the columns."""
         n_groups, constant = self.groups_.n_groups, self.constant_loss_
+        self.importances_, self.importance_errors_, self.p_values_ = np.full((3, n_groups), np.nan)
         self.path_, self.stop_reason_, self.partial_ = path, path.reason, path.partial
         self.cuts_ = {name: path[number].n_selected for name, number in path.cuts.items()}
         self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
@@ -609,6 +703,7 @@ class _SelectingPredictor(NeuralGreedyPursuit):
         loss: str = "auto",
         floating: bool = False,
         screen: int | Literal["auto"] | None = None,
+        p_values: Literal["selected", "all"] | None = "selected",
         max_time: float | None = None,
         n_jobs: int | None = None,
         device: str = "auto",
@@ -628,6 +723,7 @@ class _SelectingPredictor(NeuralGreedyPursuit):
             task=self._task,
             floating=floating,
             screen=screen,
+            p_values=p_values,
             max_time=max_time,
             n_jobs=n_jobs,
             device=device,
@@ -670,7 +766,9 @@ class _SelectingPredictor(NeuralGreedyPursuit):
             raise ValueError("X has other columns or categories than in fit: give the X of fit, or one like it.")
         other.__dict__.pop("stability_", None)
         with threadpool_limits(1, user_api="blas"), keep_workers():
-            other._finish(task.problem, task.search().scorer, path)
+            search = task.search()
+            other._finish(task.problem, search.scorer, path)
+            other._prove(task, search, path)
         return other
 
     def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:

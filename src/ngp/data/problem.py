@@ -34,8 +34,8 @@ class Problem:
     classes: AnyArray | None  # the classes that the columns of the targets stand for; None for regression
     loss: str  # name of the validation loss, a key of `ngp.data.losses.LOSSES`
     n_fit: int  # the first n_fit rows train the final predictor; the rest is an explicit validation set
-    # Rows with the same number depend on each other; if each has its own, neighbours do. None: rows are exchangeable.
-    dependence: IntArray | None = None
+    together: IntArray | None = None  # numbers of groups of rows that depend on each other, if there are such
+    in_time: bool = False  # whether each row depends on those before it
 
     @property
     def n_samples(self) -> int:
@@ -244,11 +244,8 @@ def make_problem(
             raise ValueError(f"cv holds classes that y doesn't: {unknown[:3].tolist()}.")
         y = np.concatenate([y, y_val.reshape(len(y_val), *y.shape[1:])])
         cv = [(np.arange(n_fit), np.arange(n_fit, len(X)))]
-    dependence = None
-    if isinstance(cv, TimeSeriesSplit):
-        dependence = np.arange(len(y))
-    elif cv_groups is not None:
-        dependence = np.unique(cv_groups, return_inverse=True)[1].ravel()
+    together = None if cv_groups is None else np.unique(cv_groups, return_inverse=True)[1].ravel()
+    in_time = isinstance(cv, TimeSeriesSplit)
     targets, classes = code_targets(y, task)
     if loss == "auto":
         loss = "squared_error" if classes is None else classification_loss
@@ -260,7 +257,7 @@ def make_problem(
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
     if sum(round_.part_weights(weights).sum() for round_ in rounds) <= 0:
         raise ValueError("sample_weight is zero on all validation rows: use another cv or other weights.")
-    return Problem(X, targets, weights, groups, rounds, classes, loss, n_fit, dependence)
+    return Problem(X, targets, weights, groups, rounds, classes, loss, n_fit, together, in_time)
 
 
 def _explicit_validation_set(

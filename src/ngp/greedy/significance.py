@@ -17,8 +17,9 @@ their rows permuted: the lowest loss of several has about a Gumbel distribution,
 smaller of the two counts, but twice. Training shows what correlations miss, and they what is lost in its noise.
 
 This takes rows for exchangeable, and dependence between columns for linear or quadratic. Without a selection, it is an
-exact permutation test, whatever the distributions are. Rows that were kept together in validation are permuted
-together, and rows in time are shifted.
+exact permutation test, whatever the distributions are. Rows that validation keeps together are permuted together. Of
+rows in time, what is new in the residuals and in the candidates is compared, beside the rows before: two series that
+only drift have nothing in common.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from ngp.predictors.base import ColumnSets, scaled_columns
 __all__ = ["Pair", "SignificanceTest"]
 
 N_FUNCTIONS = 8  # of a column
+MOST_LAGS, ROWS_PER_LAG = 8, 25  # of the autoregression of residuals in time
 WAVE = 1.2  # first frequency of the waves, in a column's deviations: one wave spans most rows
 # Error shares of a column as it is, of other functions of it, and of its interactions with the selection.
 SHARES = (0.55, 0.25, 0.2)
@@ -93,6 +95,7 @@ class Signals:
     values: AnyArray  # residuals, then their products with functions of the selected columns (J, Q + V)
     n_outputs: int  # Q
     n_columns: int  # of all candidates
+    memory: FloatArray  # of the residuals, if rows are in time: by what they follow those before
 
     @property
     def residuals(self) -> AnyArray:
@@ -136,8 +139,10 @@ class SignificanceTest:
     def _rows(self) -> IntArray:
         """Rows that are read, in an order of their own: permutations are the same whatever order they are given in."""
         rows = rows_read(self.problem, self.seed)
-        if self.problem.dependence is not None:
-            return rows[np.argsort(self.problem.dependence[rows], kind="stable")]
+        if self.problem.together is not None:
+            return rows[np.argsort(self.problem.together[rows], kind="stable")]
+        if self.problem.in_time:
+            return rows
         targets = self.problem.targets[rows]
         sums = np.zeros(len(rows))  # which tell rows with the same targets apart
         if len(np.unique(targets, axis=0)) < len(rows):
@@ -161,8 +166,8 @@ class SignificanceTest:
         shared, starts = (self.problem, signals), candidates.bounds[:-1]
         found = run_tasks(_chunk_evidence, [(chunk,) for chunk in chunks], self.n_jobs, shared=shared)
         logs, bounds = (np.minimum.reduceat(np.concatenate(each), starts) for each in zip(*found, strict=True))
-        clear = self.problem.dependence is None and bounds.min() <= log(CLEAR_SHARE * self.level)
-        if clear:  # whatever the distributions are
+        exchangeable = self.problem.together is None and not self.problem.in_time
+        if exchangeable and bounds.min() <= log(CLEAR_SHARE * self.level):  # clear, whatever the distributions are
             certain: FloatArray = np.exp(np.minimum(logs, 0))
             return certain
 
@@ -177,7 +182,7 @@ class SignificanceTest:
             return found.logs[:, 0]
 
         p_values = _ranked(logs, self._null(minima, float(logs.min()), self.level, len(selected), self.looks))
-        hopeless = not len(selected) or len(signals.left.rows) > MOST_TRIED_ROWS
+        hopeless = not len(selected) or len(signals.left.rows) > MOST_TRIED_ROWS or not exchangeable
         if hopeless or p_values.min() <= CLEAR_SHARE * self.level:
             return p_values
 
@@ -280,7 +285,9 @@ class SignificanceTest:
         rows = self._rows
         left = Unexplained.of(self.problem, selected, rows, self.seed)
         inputs = left.inputs
-        residuals = ndtri((rankdata(left.residuals, axis=0) - 0.5) / len(rows)) * left.weights[:, None]
+        memory = _memory(left.residuals) if self.problem.in_time else np.zeros(0)
+        residuals = _new(left.residuals.T, memory).T
+        residuals = ndtri((rankdata(residuals, axis=0) - 0.5) / len(rows)) * left.weights[:, None]
         columns = inputs.T
         most = min(MOST_INTERACTING, max(1, MOST_SIGNALS // residuals.shape[1]))
         if len(columns) > most:
@@ -290,13 +297,13 @@ class SignificanceTest:
         functions -= functions.mean(axis=1, keepdims=True)
         interactions = (residuals[:, :, None] * functions.T[:, None, :]).reshape(len(rows), -1)
         values = _standard(np.hstack([residuals, interactions]))
-        return Signals(left, _basis(inputs.T), values, residuals.shape[1], n_columns)
+        return Signals(left, _basis(inputs.T), values, residuals.shape[1], n_columns, memory)
 
     def _orders(self, step: int, first: int, end: int) -> IntArray:
         """Permutations of the rows, each the same whenever it is drawn.
 
-        Of rows in time, each is a shift of all rows by a random number of places; of rows in groups, the groups are
-        permuted as a whole.
+        Of rows in groups, the groups are permuted as a whole; where one takes the place of a smaller or larger one,
+        rows are left out or repeated.
         """
         key = np.array([self.seed, STREAM], dtype=np.uint64)
         generators = (
@@ -305,15 +312,14 @@ class SignificanceTest:
         return np.array([self._permuted(generator) for generator in generators], dtype=np.intp)
 
     def _permuted(self, generator: np.random.Generator) -> IntArray:
-        """The numbers of the rows in an order that is as likely as their own, if there is nothing to be found."""
-        n_rows, dependence = len(self._rows), self.problem.dependence
-        if dependence is None:
+        """For each row the one that takes its place, as likely as they are if there is nothing to be found."""
+        n_rows, together = len(self._rows), self.problem.together
+        if together is None:
             return generator.permutation(n_rows)
-        groups, starts = np.unique(dependence[self._rows], return_index=True)
-        if len(groups) == n_rows:
-            return np.roll(np.arange(n_rows), generator.integers(1, n_rows))
+        starts = np.unique(together[self._rows], return_index=True)[1]
         parts = np.split(np.arange(n_rows), starts[1:])
-        return np.concatenate([parts[group] for group in generator.permutation(len(parts))])
+        others = generator.permutation(len(parts))
+        return np.concatenate([np.resize(parts[other], len(part)) for part, other in zip(parts, others, strict=True)])
 
     def _chunks(self, columns: IntArray, n_rows: int) -> list[IntArray]:
         length = max(1, CHUNK_NUMBERS // n_rows)
@@ -369,6 +375,36 @@ def _freed(functions: AnyArray, basis: AnyArray) -> AnyArray:
     return freed
 
 
+def _memory(residuals: FloatArray) -> FloatArray:
+    """By what residuals follow those before them: an autoregression, the same one for all outputs."""
+    n_lags = max(1, min(MOST_LAGS, len(residuals) // ROWS_PER_LAG))
+    centred = residuals - residuals.mean(axis=0)
+    before = [centred[n_lags - lag : len(centred) - lag].ravel() for lag in range(1, n_lags + 1)]
+    found: FloatArray = np.linalg.lstsq(np.stack(before, axis=1), centred[n_lags:].ravel())[0]
+    return found
+
+
+def _new(series: AnyArray, memory: FloatArray) -> AnyArray:
+    """What is new in each row of series (…, J), beside the rows before it; zero in the first ones."""
+    if not len(memory):
+        return series
+    new = series.copy()
+    for lag, share in enumerate(memory.astype(series.dtype), 1):
+        new[..., lag:] -= share * series[..., :-lag]
+    new[..., : len(memory)] = 0
+    return new
+
+
+def _sent(signals: AnyArray, order: IntArray) -> AnyArray:
+    """Signals (J, V) so arranged that they meet the rows of a candidate in some order, which may repeat rows."""
+    places = np.argsort(order, kind="stable")
+    if len(np.unique(order)) == len(order):
+        return signals[places]
+    sent = np.zeros_like(signals)
+    np.add.at(sent, order, signals)
+    return sent
+
+
 def _known(values: AnyArray, basis: AnyArray) -> AnyArray:
     """What the basis says about columns; their mean if it is no more than chance says, so that bits remain bits."""
     known: AnyArray = (values @ basis.T) @ basis
@@ -418,8 +454,7 @@ def _permuted_evidence(signals: Signals, functions: AnyArray, orders: IntArray) 
     """The logarithms (n_orders, n) of columns with these functions after each permutation, a few at a time."""
     for start in range(0, len(orders), PERMUTED_AT_ONCE):
         some = slice(start, start + PERMUTED_AT_ONCE)
-        # Rows of the candidates go to those of the signals, or the other way round.
-        permuted = np.concatenate([signals.values[np.argsort(order)] for order in orders[some]], axis=1)
+        permuted = np.concatenate([_sent(signals.values, order) for order in orders[some]], axis=1)
         products = functions.reshape(-1, len(permuted)) @ permuted
         sizes = np.abs(products, out=products).reshape(*functions.shape[:2], -1, signals.values.shape[1])
         yield some, signals.evidence(sizes).T
@@ -427,7 +462,11 @@ def _permuted_evidence(signals: Signals, functions: AnyArray, orders: IntArray) 
 
 def _chunk_functions(problem: Problem, signals: Signals, columns: IntArray) -> AnyArray:
     """Functions (8, n, J) of some columns, freed of what the selected columns say about them."""
-    return _freed(_functions(scaled_columns(problem, columns, signals.left.rows, CLIP)), signals.basis)
+    functions = _freed(_functions(scaled_columns(problem, columns, signals.left.rows, CLIP)), signals.basis)
+    if not len(signals.memory):
+        return functions
+    functions = _new(functions, signals.memory)
+    return _freed(functions, np.zeros((0, functions.shape[-1]), functions.dtype))
 
 
 class Leaders(NamedTuple):

@@ -28,7 +28,7 @@ from ngp._formatting import (
 )
 from ngp.greedy.path import Step, additions, suspect
 from ngp.report.plots import MOST_BARS, MOST_PAIRS, candidates_shown, pixel_ranks, until_end
-from ngp.report.result import Fit, Result
+from ngp.report.result import FDR, Fit, Result
 from ngp.report.style import PALETTE
 
 __all__ = ["Table", "describe", "path_table", "seen"]
@@ -80,7 +80,10 @@ def describe(result: Result) -> dict[str, Any]:
         "legend": list(zip(result.curves[0].outputs, PALETTE, strict=False)) if result.curves else [],
         "n_columns": sum(len(result.groups.columns[step.group or 0]) for step in additions(steps)),
         "together": _together(result),
-        "ranking": _ranking_table(steps),
+        "ranking": _ranking_table(result),
+        "n_significant": sum(each.significant for each in result.evidence[: len(result.order)]),
+        "proven": any(each.p_value >= 0 for each in result.evidence),
+        "fdr": FDR,
         "most_bars": MOST_BARS,
         "most_pairs": MOST_PAIRS,
         "calls": _close_calls(result),
@@ -108,7 +111,7 @@ def _sections(content: dict[str, Any]) -> dict[str, str]:
         ("pixels", "The image", content["pixels"]),
         ("curves", "What each column does", content["result"].curves),
         ("together", "What works together", content["together"]["rows"]),
-        ("ranking", "The ranking", content["ranking"].rows),
+        ("ranking", "What matters most", any(e.importance == e.importance for e in content["result"].evidence)),
         ("calls", "How sure the choice is", content["calls"]["table"].rows),
         ("stability", "How stable it is", content["halves"] and content["halves"]["table"].rows),
         ("candidates", "All candidates", len(until_end(path)) > 2),
@@ -233,18 +236,25 @@ def path_table(steps: Sequence[Step], task: str, chance: Sequence[Sequence[float
     return Table("The path, step by step", list(known), list(zip(*known.values(), strict=True)))
 
 
-def _ranking_table(steps: Sequence[Step]) -> Table:
-    start = steps[0].loss if steps[0].loss > 0 else 1.0
+def _ranking_table(result: Result) -> Table:
+    """What speaks for each feature; of those that weren't selected, at most some hundred."""
+    changes = {step.group: step.gain for step in additions(result.path)}
     rows = [
-        [str(rank), seen(step.name), _percent(step.drop / start), loss_change(step.gain),
-         number(step.loss), step.predictor]
-        for rank, step in enumerate(additions(steps), 1)
+        [str(rank) if rank <= len(result.order) else "–", seen(result.groups.names[each.group]),
+         _share(each.importance, each.standard_error), p_value(each.p_value) or "–",
+         "–" if isnan(each.p_value) else "yes" if each.significant else "no",
+         loss_change(changes.get(each.group, nan)) or "–"]
+        for rank, each in enumerate(result.evidence[: len(result.order) + MOST_ROWS], 1)
     ]  # fmt: skip
-    return Table(
-        "The ranking",
-        ["Rank", "Feature", "Share of the first loss", "Change of the loss", "Loss after", "Predictor"],
-        rows,
-    )
+    header = [
+        "Rank",
+        "Feature",
+        "Importance ± standard error",
+        "p-value",
+        "Significant",
+        "Change of the loss when added",
+    ]
+    return Table("Importances and p-values", header, rows)
 
 
 def _close_calls(result: Result) -> dict[str, Any]:
@@ -419,6 +429,10 @@ def _code(result: Result) -> str:
 def _settings_table(result: Result) -> Table:
     rows = [[name, seen(str(value))[:400]] for name, value in sorted(result.asked.parameters.items())]
     return Table("Parameters of the selector", ["Parameter", "Value"], rows)
+
+
+def _share(value: float, error: float) -> str:
+    return "–" if isnan(value) else f"{100 * value:.1f}" + (f" ± {100 * error:.1f}%" if error == error else "%")
 
 
 def _percent(share: float) -> str:

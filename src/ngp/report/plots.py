@@ -230,15 +230,20 @@ def _tick_names(steps: Sequence[Step], shown: Sequence[Step], longest: int) -> l
 
 
 def draw_ranking(result: Result, ax: Axes) -> None:
-    """By how much each selected feature lowered the loss, as a share of the loss at the start."""
-    steps = result.path
-    first = additions(steps)[:MOST_BARS]
-    start = steps[0].loss if steps[0].loss > 0 else 1.0
-    shares = [100 * step.drop / start for step in first]
-    names = [f"{rank}. {shown_name(step.name, _longest(ax))}" for rank, step in enumerate(first, 1)]
-    _draw_bars(ax, names, shares, [f"{share:.1f}%" for share in shares], [BLUE] * len(names))
-    what = "loss with the fixed columns" if len(steps[0].columns) else "constant prediction's loss"
-    _label_bars(ax, "share of the loss at the start (%)" if is_narrow(ax) else f"share of the {what} taken away (%)")
+    """By how much the loss rises without each selected feature, as a share of the constant prediction's."""
+    first = result.evidence[: min(len(result.order), MOST_BARS)]
+    shares, errors = (
+        [100 * each for each in part] for part in zip(*((e.importance, e.standard_error) for e in first), strict=True)
+    )
+    names = [
+        f"{rank}. {shown_name(result.groups.names[each.group], _longest(ax))}" for rank, each in enumerate(first, 1)
+    ]
+    ends = [max(0.0, share) + (error if error > 0 else 0.0) for share, error in zip(shares, errors, strict=True)]
+    _draw_bars(ax, names, shares, [f"{share:.1f}%" for share in shares], [BLUE] * len(names), ends)
+    ax.errorbar(shares, range(len(shares)), xerr=np.nan_to_num(errors), fmt="none", ecolor="black", elinewidth=1.0)
+    _label_bars(
+        ax, "rise of the loss without it (%)" if is_narrow(ax) else "share of the constant prediction's loss (%)"
+    )
 
 
 def draw_runners_up(result: Result, ax: Axes) -> None:
@@ -282,11 +287,16 @@ def _longest(ax: Axes) -> int:
 
 
 def _draw_bars(
-    ax: Axes, names: Sequence[str], lengths: Sequence[float], labels: Sequence[str], colours: Sequence[str]
+    ax: Axes,
+    names: Sequence[str],
+    lengths: Sequence[float],
+    labels: Sequence[str],
+    colours: Sequence[str],
+    ends: Sequence[float] | None = None,  # where labels begin
 ) -> None:
     rows = range(len(names))
     ax.barh(rows, lengths, color=colours, height=0.68)
-    for row, length, label in zip(rows, lengths, labels, strict=True):
+    for row, length, label in zip(rows, ends or lengths, labels, strict=True):
         ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # so that no line runs through it
         place = (max(float(length), 0.0), row)
         ax.annotate(label, place, (4, 0), textcoords="offset points", va="center", fontsize="small", bbox=ground)

@@ -36,6 +36,7 @@ from ngp.report.dependence import Curve, Together, curves_of, together_of
 __all__ = ["Result"]
 
 SCHEMA = "ngp-result/4"
+FDR = 0.1  # false discovery rate of what is called significant
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,17 @@ class Answer:
     partial: bool
     seconds: float
     n_fits: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for a group: the share of the constant prediction's loss that it saves, and its p-value."""
+
+    group: int
+    importance: float
+    standard_error: float
+    p_value: float
+    significant: bool  # at a false discovery rate of FDR
 
 
 @dataclass(frozen=True)
@@ -161,6 +173,8 @@ class Result:
         What was selected, and why the search ended.
     path : list of Step
         All steps; their columns are those of X, before categories became several.
+    evidence : list of Evidence
+        Importances and p-values of the selected groups, and the p-values of others if all were asked for.
     chance : list of list of float, or None
         For each step, the range of the loss that it would have led to by chance, if that was measured.
     correlations : list of Pair
@@ -196,6 +210,7 @@ class Result:
     groups: Candidates
     answer: Answer
     path: list[Step]
+    evidence: list[Evidence]
     chance: list[list[float]] | None
     correlations: list[Pair]
     curves: list[Curve]
@@ -265,6 +280,7 @@ class Result:
             ),
             answer=_answer(selector),
             path=[replace(step, columns=np.unique(_origin(selector)[step.columns])) for step in selector.path_],
+            evidence=_evidence(selector),
             chance=None if chance is None else chance.tolist(),
             correlations=_correlations(selector, values),
             curves=curves_of(selector, values, blocks) if predicts and image_shape is None else [],
@@ -323,7 +339,7 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, int | float | str) else _described(value)
 
 
-DOCUMENTS = (Result, Question, Columns, Candidates, Answer, Step, Pair, Curve, Together, Halves, Fit, Image)
+DOCUMENTS = (Result, Question, Columns, Candidates, Answer, Step, Evidence, Pair, Curve, Together, Halves, Fit, Image)
 
 
 def _parsed(kind: Any, value: Any) -> Any:
@@ -456,6 +472,23 @@ def _answer(selector: Any) -> Answer:
         seconds=float(sum(step.seconds for step in steps)),
         n_fits=sum(step.n_fits for step in steps),
     )
+
+
+def _evidence(selector: Any) -> list[Evidence]:
+    """Selected groups in their order, then others with a p-value, the lowest first."""
+    known, selected = selector.p_values_, selector.order_
+    others = [group for group in np.argsort(known, kind="stable") if known[group] >= 0 and group not in set(selected)]
+    significant = set(selector.significant(FDR))
+    return [
+        Evidence(
+            int(group),
+            float(selector.importances_[group]),
+            float(selector.importance_errors_[group]),
+            float(known[group]),
+            group in significant,
+        )
+        for group in [*selected, *others]
+    ]
 
 
 def _origin(selector: Any) -> IntArray:
