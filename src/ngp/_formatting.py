@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # the command line imports this, and nothing that takes long
 
 __all__ = [
     "counted", "cuts_in_words", "described", "duration", "group_names", "left_behind", "listed", "loss_change",
-    "metric", "named_score", "number", "only_additions", "outcomes", "p_value", "score", "standing", "step_in_words",
-    "step_line", "taken_back", "undone", "visible", "with_error",
+    "metric", "named_score", "nearest_in_words", "number", "only_additions", "outcomes", "p_value", "score",
+    "share_with_error", "standing", "step_in_words", "step_line", "taken_back", "undone", "visible", "with_error",
 ]  # fmt: skip
 
 
@@ -180,6 +180,18 @@ def step_line(step: Step, steps: Sequence[Step], task: str) -> str:
     return "  ".join([f"{step.n_selected:4d}  {what:<24}", *filter(None, parts), f"{step.seconds:.1f} s"])
 
 
+def nearest_in_words(steps: Sequence[Step], p_values: Any, rows_needed: float) -> str:
+    """Which candidate came nearest if nothing was selected; an empty text if that is unknown."""
+    if rows_needed != rows_needed:
+        return ""
+    first = steps[1]
+    change = f"would {'lower' if first.gain > 0 else 'raise'} the loss by {100 * abs(first.gain):.1f}%"
+    found = f"Nearest came {visible(first.name)}: it {change}, p = {p_value(p_values[first.group or 0])}"
+    if rows_needed == float("inf"):
+        return f"{found}; no number of rows can be foreseen for it to be significant."
+    return f"{found}; about {float(f'{rows_needed:.2g}'):,.0f} rows would be needed for it to be significant."
+
+
 def loss_change(gain: float) -> str:
     """By how much a step changes the loss it started from, such as −8.0%; an empty text for NaN."""
     if gain != gain:
@@ -199,7 +211,14 @@ def score(value: float, error: float, task: str) -> str:
         return ""
     if task != "classification":
         return f"{value:z.3f}".replace("-", "−") + (f" ± {error:.3f}" if error == error else "")
-    return f"{100 * value:z.1f}" + (f" ± {100 * error:.1f}%" if error == error else "%")
+    return share_with_error(value, error)
+
+
+def share_with_error(value: float, error: float) -> str:
+    """A share in percent with its standard error, if that is known; an empty text for NaN."""
+    if value != value:
+        return ""
+    return f"{100 * value:z.1f}".replace("-", "−") + (f" ± {100 * error:.1f}%" if error == error else "%")
 
 
 def named_score(value: float, error: float, task: str) -> str:

@@ -27,7 +27,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from ngp._formatting import step_line
+from ngp._formatting import nearest_in_words, step_line
 from ngp._progress import StatusLine, phase
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.encoding import TableSelector, briefly_refused_gaps, check_training_data, checked_cv
@@ -38,7 +38,7 @@ from ngp.greedy.candidates import Search
 from ngp.greedy.chance import chance_losses
 from ngp.greedy.checkpoint import Checkpoint, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
-from ngp.greedy.evidence import importances, p_values
+from ngp.greedy.evidence import importances, p_values, rows_needed
 from ngp.greedy.loop import pursue
 from ngp.greedy.path import Path, Step, finished, suspect
 from ngp.greedy.screening import Screening
@@ -166,7 +166,9 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
     p_values_ : float array of shape (n_groups,)
         p-value of each selected feature given the others that are selected, times the number of candidates it was
         chosen from; with ``p_values="all"`` also that of each other candidate given the selection. NaN if not computed.
-        What they rest on: see ``docs/selection.md``.
+        If nothing was selected, also that of the candidate that came nearest, `path_[1].group`.
+    rows_needed_ : float
+        If nothing was selected, about how many rows it would take for that candidate to be significant; otherwise NaN.
     constant_loss_ : float
         Validation loss of the constant prediction.
     all_columns_score_ : float
@@ -332,13 +334,13 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
                 self._finish(task.problem, search.scorer, path)
             except KeyboardInterrupt:
                 self._keep_selection(task.problem, search.scorer, path)
-            self._warn_of_few(path)
-            if leak := suspect(path.steps, self.task_):
-                warnings.warn(leak, stacklevel=5)
             if not path.partial:
                 with suppress(KeyboardInterrupt):  # the selection is there, and needs neither comparison nor proof
                     self.all_columns_score_ = search.score_of_all()
                     self._prove(task, search, path)
+            self._warn_of_few(path)
+            if leak := suspect(path.steps, self.task_):
+                warnings.warn(leak, stacklevel=5)
             context.call_on_fit_task_end(estimator=self)
         return self
 
@@ -585,6 +587,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         if self.p_values == "all" or (self.p_values == "selected" and len(path.kept) <= MOST_TESTED):
             test = SignificanceTest(task.problem, Significance().level, n_jobs=self.n_jobs)
             self.p_values_ = p_values(test, path, self.p_values == "all")
+            if len(path) > 1 and not path.kept and path[1].p_value >= 0:
+                self.rows_needed_ = rows_needed(test, path)
 
     def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes."""
@@ -599,6 +603,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """Set what a path says about the columns."""
         n_groups, constant = self.groups_.n_groups, self.constant_loss_
         self.importances_, self.importance_errors_, self.p_values_ = np.full((3, n_groups), np.nan)
+        self.rows_needed_ = nan
         self.path_, self.stop_reason_, self.partial_ = path, path.reason, path.partial
         self.cuts_ = {name: path[number].n_selected for name, number in path.cuts.items()}
         self.order_ = np.array([step.group for step in path.kept], dtype=np.intp)
@@ -622,7 +627,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         wanted, found = self.n_features_to_select, len(path.kept) + len(self.fixed_)
         if not found:
             effect = ": the prediction is constant" if self._predicts else ""
-            warnings.warn(f"Nothing was selected ({path.reason}){effect}.", stacklevel=5)
+            nearest = nearest_in_words(path, self.p_values_, self.rows_needed_)
+            warnings.warn(f"Nothing was selected ({path.reason}){effect}.{nearest and f' {nearest}'}", stacklevel=5)
         elif isinstance(wanted, Integral) and path.reason == NO_CANDIDATE_LEFT and found < wanted:
             message = f"Only {found} of {wanted} features were selected: the others share all their columns with them."
             warnings.warn(message, stacklevel=5)

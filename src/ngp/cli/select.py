@@ -7,13 +7,24 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from math import nan
+from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from ngp._formatting import counted, cuts_in_words, left_behind, listed, named_score, score, visible
+from ngp._formatting import (
+    counted,
+    cuts_in_words,
+    left_behind,
+    listed,
+    named_score,
+    nearest_in_words,
+    p_value,
+    score,
+    share_with_error,
+    visible,
+)
 from ngp.cli.files import (
     REDUCED,
     Table,
@@ -54,6 +65,7 @@ Exit status: 0 done (also when --max-time ended it), 1 something failed while
 running, 2 wrong usage or bad input, 130 stopped by Ctrl-C: what was found so far is written."""
 
 
+MOST_LISTED = 20  # columns in the answer's table
 # What the answers that a path can be cut at are called, and the stop rule that cuts there.
 CUTS: dict[str | None, Literal["auto", "plateau"]] = {"significant": "auto", "best": "plateau"}
 
@@ -81,6 +93,8 @@ OPTIONS = (
     click.option("--groups", type=file, metavar="FILE",
                  help='Columns that enter together, as JSON: {"size": ["length", "width"]}. Columns in no group stay '
                  "single."),
+    click.option("--p-values", type=click.Choice(["selected", "all"]), default="selected", show_default=True,
+                 help="Which columns get a p-value: those that are selected, given the others, or all of them."),
     click.option("--fixed", multiple=True, metavar="COLUMN",
                  help="A column that is in from the start. May be given several times; counts among --features."),
     *CHOSEN_COLUMNS,
@@ -162,7 +176,7 @@ def _check(data: str, settings: dict[str, Any]) -> None:
 def _selector(task: str, settings: dict[str, Any]) -> NGPClassifier | NGPRegressor:
     from ngp import NGPClassifier, NGPRegressor
 
-    same = ("predictor", "tol", "floating", "screen", "max_time", "device", "checkpoint")
+    same = ("predictor", "tol", "floating", "screen", "max_time", "device", "checkpoint", "p_values")
     return (NGPClassifier if task == "classification" else NGPRegressor)(
         **{name: settings[name] for name in same},
         stop=CUTS.get(settings["cut"]),
@@ -255,6 +269,7 @@ def _answer(selector: NGPClassifier | NGPRegressor, samples: Samples) -> str:
         if names
         else f"Selected none of {total}{beside}{'' if selector.partial_ else ': no column pays'}."
     ]
+    lines.append(_evidence(selector))
     lines.append(_score(selector, samples))
     if other := cuts_in_words(selector.cuts_, selector.path_, samples.task, selector.all_columns_score_, what):
         lines.append(f"{other}: --cut {'significant' if selector.stop == CUTS['best'] else 'best'}.")
@@ -269,6 +284,26 @@ def _answer(selector: NGPClassifier | NGPRegressor, samples: Samples) -> str:
         found = listed(stable, most=20) if stable else "none"
         lines.append(f"Selected on three quarters of the {stability.n_halves} halves of the rows: {found}.")
     return "\n".join(filter(None, lines))
+
+
+def _evidence(selector: NGPClassifier | NGPRegressor) -> str:
+    """A table of what was selected, with importances and p-values, or what came nearest."""
+    if not len(selector.order_):
+        return nearest_in_words(selector.path_, selector.p_values_, selector.rows_needed_)
+    known, order = selector.p_values_, selector.order_.tolist()
+    others = [group for group in known.argsort(kind="stable").tolist() if known[group] >= 0 and group not in order]
+    groups = [*order[:MOST_LISTED], *others[:MOST_LISTED]]
+    if not selector.importances_[order[0]] >= -inf:  # the path is partial
+        return ""
+    significant = set(selector.significant().tolist())
+    rows = [("", "importance", "p-value", "")]
+    for group in groups:
+        importance = share_with_error(selector.importances_[group], selector.importance_errors_[group])
+        doubt = "" if group in significant or group in others else "not significant at a false discovery rate of 10%"
+        find = "significant, but not selected" if group in significant and group in others else doubt
+        rows.append((visible(selector.groups_.names[group]), importance, p_value(known[group]), find))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(f"  {a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}".rstrip() for a, b, c, d in rows)
 
 
 def _score(selector: NGPClassifier | NGPRegressor, samples: Samples) -> str:

@@ -8,14 +8,17 @@ same rows. A group that wasn't selected was not chosen for anything, so that its
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
 
-from ngp._types import FloatArray
+from ngp._types import FloatArray, IntArray
 from ngp.greedy.candidates import Candidates, Search
-from ngp.greedy.path import Path, error_of
+from ngp.greedy.path import Path, Step, error_of
 from ngp.greedy.significance import SignificanceTest
 from ngp.predictors.base import ColumnSets, Losses
 
-__all__ = ["importances", "p_values"]
+__all__ = ["importances", "p_values", "rows_needed"]
+
+MOST_TIMES = 100  # as many rows as there are: more are not foreseen
 
 
 def importances(search: Search, path: Path) -> FloatArray:
@@ -40,13 +43,31 @@ def p_values(test: SignificanceTest, path: Path, of_all: bool) -> FloatArray:
     """p-value of each selected group given the others and, if asked for, of all others given the selection."""
     problem = test.problem
     found = np.full(problem.groups.n_groups, np.nan)
+    if not path.kept and len(path) > 1 and path[1].p_value >= 0:  # of nothing, the one that came nearest
+        found[path[1].group] = path[1].p_value
     for step in path.kept:
         rest = np.setdiff1d(path.columns, step.columns)
-        n_candidates = len(Candidates.beside(problem, rest).names)
-        alone = float(test.alone(rest, ColumnSets.of([step.columns]))[0])
+        alone, n_candidates = _alone(test, step, rest)
         found[step.group] = min(1.0, n_candidates * alone)
-    if of_all:
-        candidates = Candidates.beside(problem, path.columns)
-        if len(candidates.names):
-            found[candidates.names] = test.alone(path.columns, candidates.columns)
+    candidates = Candidates.beside(problem, path.columns)
+    if of_all and len(candidates.names):
+        found[candidates.names] = test.alone(path.columns, candidates.columns)
     return found
+
+
+def rows_needed(test: SignificanceTest, path: Path) -> float:
+    """About how many rows it would take for the first candidate of a path to be significant, as strong as it seems.
+
+    A correlation's normal score grows with the root of the number of rows. Infinite if there is none to be seen.
+    """
+    alone, n_candidates = _alone(test, path[1], path[0].columns)
+    score, needed = -ndtri(alone / 2), -ndtri(test.level / n_candidates / 2)
+    n_rows = int((test.problem.trains & (test.problem.weights > 0)).sum())
+    rows = n_rows * (needed / max(score, 1e-9)) ** 2
+    return float(rows) if rows <= MOST_TIMES * n_rows else np.inf
+
+
+def _alone(test: SignificanceTest, step: Step, rest: IntArray) -> tuple[float, int]:
+    """p-value of what a step adds beside some columns, and of how many candidates it is the best."""
+    alone = float(test.alone(rest, ColumnSets.of([step.columns]))[0])
+    return alone, len(Candidates.beside(test.problem, rest).names)

@@ -16,11 +16,13 @@ from ngp._formatting import (
     loss_change,
     metric,
     named_score,
+    nearest_in_words,
     number,
     only_additions,
     outcomes,
     p_value,
     score,
+    share_with_error,
     step_in_words,
     taken_back,
     visible,
@@ -70,6 +72,9 @@ def describe(result: Result) -> dict[str, Any]:
         "data": result.asked.data,
         "caution": suspect(steps, result.asked.task),
         "other_cut": cuts_in_words(result.answer.cuts, steps, result.asked.task, result.answer.all_columns_score, noun),
+        "nearest": nearest_in_words(
+            steps, {each.group: each.p_value for each in result.evidence}, result.answer.rows_needed
+        ),
         "tested": any(step.p_value >= 0 for step in steps),
         "only_additions": only_additions(steps),
         "dropped": left_behind(steps, seen)[0],
@@ -241,7 +246,7 @@ def _ranking_table(result: Result) -> Table:
     changes = {step.group: step.gain for step in additions(result.path)}
     rows = [
         [str(rank) if rank <= len(result.order) else "–", seen(result.groups.names[each.group]),
-         _share(each.importance, each.standard_error), p_value(each.p_value) or "–",
+         share_with_error(each.importance, each.standard_error) or "–", p_value(each.p_value) or "–",
          "–" if isnan(each.p_value) else "yes" if each.significant else "no",
          loss_change(changes.get(each.group, nan)) or "–"]
         for rank, each in enumerate(result.evidence[: len(result.order) + MOST_ROWS], 1)
@@ -429,10 +434,6 @@ def _code(result: Result) -> str:
 def _settings_table(result: Result) -> Table:
     rows = [[name, seen(str(value))[:400]] for name, value in sorted(result.asked.parameters.items())]
     return Table("Parameters of the selector", ["Parameter", "Value"], rows)
-
-
-def _share(value: float, error: float) -> str:
-    return "–" if isnan(value) else f"{100 * value:.1f}" + (f" ± {100 * error:.1f}%" if error == error else "%")
 
 
 def _percent(share: float) -> str:

@@ -88,6 +88,7 @@ class Answer:
     score: float  # cross-validated accuracy or R², like the next two
     score_error: float
     all_columns_score: float
+    rows_needed: float  # for the first candidate to be significant, if nothing was selected, about
     cuts: dict[str, int]  # where else the path may be cut: "significant" or "best" -> number of features
     stop_reason: str
     partial: bool
@@ -466,6 +467,7 @@ def _answer(selector: Any) -> Answer:
         score=last.score,
         score_error=last.score_error,
         all_columns_score=selector.all_columns_score_,
+        rows_needed=selector.rows_needed_,
         cuts=selector.cuts_,
         stop_reason=selector.stop_reason_,
         partial=bool(selector.partial_),
@@ -475,7 +477,7 @@ def _answer(selector: Any) -> Answer:
 
 
 def _evidence(selector: Any) -> list[Evidence]:
-    """Selected groups in their order, then others with a p-value, the lowest first."""
+    """Selected groups in their order, then others with a p-value, the lowest first: of nothing, the nearest one."""
     known, selected = selector.p_values_, selector.order_
     others = [group for group in np.argsort(known, kind="stable") if known[group] >= 0 and group not in set(selected)]
     significant = set(selector.significant(FDR))
