@@ -47,7 +47,10 @@ def test_finds_what_matters_and_says_so(houses: pd.DataFrame, call: Call) -> Non
     assert [line.split("  ")[1] for line in steps[1:3]] == ["add town", "add size"]
     assert " ± " in steps[1]
     assert re.search(r"  R² 0\.\d{3} ± 0\.\d{3}  loss .* \(−\d\d\.\d%\)  p <0.001$", steps[1])
-    selected, score, why, taken_back = result.stdout.splitlines()
+    selected, header, *evidence, score, why, taken_back = result.stdout.splitlines()
+    assert header.split() == ["importance", "p-value"]
+    for name, line in zip(["town", "size"], evidence, strict=True):
+        assert re.fullmatch(rf"  {name}  \d\d\.\d ± \d+\.\d%   <0\.001", line)
     assert re.fullmatch(r"In cross-validation: R² \d\.\d{3} ± 0\.\d{3} \(all columns: \d\.\d{3}\)\.", score)
     assert selected == "Selected 2 of 5 features, most important first: town, size."
     assert why.startswith("Why it stopped: the last 3 steps are not significant, p = 0.")
@@ -129,12 +132,20 @@ def test_the_other_cut_is_offered(folder: Path, call: Call) -> None:
     options = ["select", "diabetes.csv", "-t", "target"]
     significant, best = call(*options).stdout.splitlines(), call(*options, "--cut", "best").stdout.splitlines()
     text = "5 features are beyond chance; 4 predict about as well as any number (R² 0.490 ± 0.030, all columns 0.508)"
-    assert significant[2] == f"{text}: --cut best."
-    assert best[2] == f"{text}: --cut significant."
-    assert best[:2] == [
+    assert significant[8] == f"{text}: --cut best."
+    assert best[7] == f"{text}: --cut significant."
+    assert [best[0], best[6]] == [
         "Selected 4 of 10 features, most important first: bmi, s5, bp, s3.",
         "In cross-validation: R² 0.490 ± 0.030 (all columns: 0.508).",
     ]
+
+
+def test_p_values_of_all_columns(houses: pd.DataFrame, call: Call) -> None:
+    lines = call("select", "houses.csv", "-t", "price", "--p-values", "all").stdout.splitlines()
+    found = {line.split()[0]: line.split()[-1] for line in lines[2:7]}
+    assert found.keys() == {*houses.columns} - {"price"}
+    assert found["town"] == found["size"] == "<0.001"
+    assert all(float(p) > 0.01 for name, p in found.items() if name not in ("town", "size"))
 
 
 def test_no_other_cut_is_offered_where_the_number_is_given(houses: pd.DataFrame, call: Call) -> None:

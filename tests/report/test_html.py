@@ -159,7 +159,7 @@ def test_the_selection_is_held_against_all_columns_and_none() -> None:
     assert describe(result)["tiles"][1:4] == [
         ("R²", f"{result.fit.r2:.3f}", "on 40 held-out rows"),
         ("R² of all columns", f"{result.answer.all_columns_score:.3f}", "cross-validated"),
-        ("constant prediction", f"{result.fit.constant:.3f}", "on the same rows"),
+        ("constant prediction", f"{result.fit.constant:.3f}".replace("-", "−"), "on the same rows"),
     ]
     assert describe(cases.categories().result)["tiles"][3][::2] == ("fixed columns alone", "for comparison")
     fit = cases.digits().result.fit
@@ -203,7 +203,7 @@ def test_it_says_where_nothing_was_selected() -> None:
     assert (
         "None of them: nothing was selected, and the prediction is constant." in page.all("p", **{"class": "answer"})[0]
     )
-    assert "The ranking" not in page.all("h2")
+    assert "What matters most" not in page.all("h2")
 
 
 def test_a_partial_result_is_marked(tmp_path: Path) -> None:
@@ -219,13 +219,11 @@ def test_drops_and_exchanges_are_explained_where_there_are_any() -> None:
     for text in (
         "After each addition, features that no longer paid were dropped; at the end, features were exchanged as long",
         "a triangle is a drop, hollow blue marks are additions that a later step has undone",
-        "to those before it, some of which were dropped later: x4 (for x6), x3, x6.",
+        "Dropped on the way: x4 (for x6), x3, x6.",
         "the line after it the steps in which it is selected; a cross marks a drop.",
     ):
         assert text in html
         assert text not in html_of("regression")
-    assert "What was picked first matters most." in html_of("regression")
-    assert "What was picked first matters most." not in html
     assert ("Wrong picks", "dropped or exchanged") in describe(cases.exchanges().result)["asked"]
     assert "Wrong picks" not in dict(describe(cases.regression().result)["asked"])
 
@@ -257,7 +255,10 @@ def test_held_out_rows_are_called_so() -> None:
 
 def test_each_section_is_there_where_there_is_something_to_say() -> None:
     pair = "What works together"
-    first, always = ["The path", "What each column does"], ["The ranking", "How sure the choice is", "All candidates"]
+    first, always = (
+        ["The path", "What each column does"],
+        ["What matters most", "How sure the choice is", "All candidates"],
+    )
     end = ["What was passed over", "How well it predicts", "What was done", "To do it again"]
     assert Page(html_of("regression")).all("h2") == [*first, pair, *always, *end]
     assert Page(html_of("digits")).all("h2") == ["The path", "The image", pair, *always, "The groups", *end]

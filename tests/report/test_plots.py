@@ -222,24 +222,23 @@ def test_scores_stand_above_their_steps(name: str, form: str, what: str) -> None
         assert (what in above.get_xlabel()) == scored
 
 
-def test_the_ranking_shows_the_drops() -> None:
-    case = cases.regression()
-    ax = drawn(draw_ranking, case.result)
-    steps = case.selector.path_
-    assert names(ax) == [f"{rank}. x{group}" for rank, group in enumerate(case.selector.order_, 1)]
-    assert bars(ax) == pytest.approx([100 * (step.before - step.loss) / steps[0].loss for step in steps[1:4]])
+@pytest.mark.parametrize("name", ["regression", *cases.FLOATING])
+def test_the_ranking_shows_importances(name: str) -> None:
+    selector = cases.CASES[name]().selector
+    ax = drawn(draw_ranking, cases.CASES[name]().result)
+    assert names(ax) == [f"{rank}. x{group}" for rank, group in enumerate(selector.order_, 1)]
+    assert bars(ax) == pytest.approx(100 * selector.importances_[selector.order_])
     assert notes(ax)[0] == f"{bars(ax)[0]:.1f}%"
-    assert ax.get_xlabel() == "share of the constant prediction's loss taken away (%)"
-
-
-def test_beside_fixed_columns_the_drops_are_shares_of_their_loss() -> None:
-    ax = drawn(draw_ranking, cases.categories().result)
-    assert ax.get_xlabel().startswith("share of the loss with the fixed columns")
+    (errors,) = ax.containers[1].lines[2]
+    lengths = [100 * segment[1, 0] - 100 * segment[0, 0] for segment in errors.get_segments()]
+    assert np.array(lengths) / 100 == pytest.approx(200 * selector.importance_errors_[selector.order_])
+    assert ax.get_xlabel() == "share of the constant prediction's loss (%)"
 
 
 def test_of_many_ranks_the_first_are_shown() -> None:
     result = cases.regression().result
-    assert len(bars(drawn(draw_ranking, replace(result, path=[result.path[0], *[result.path[1]] * 80])))) == 60
+    many = replace(result, order=result.order * 27, evidence=result.evidence[:3] * 27)
+    assert len(bars(drawn(draw_ranking, many))) == 60
 
 
 def test_close_calls_are_orange() -> None:
@@ -316,15 +315,6 @@ def test_a_drop_has_no_candidates_to_be_added() -> None:
     steps = cases.exchanges().selector.path_[1:11]
     shares = np.ma.filled(drawn(draw_candidates, cases.exchanges().result).images[0].get_array(), np.nan)
     assert np.isnan(shares).all(axis=0).tolist() == [step.action == "drop" for step in steps]
-
-
-@pytest.mark.parametrize("name", list(cases.FLOATING))
-def test_the_ranking_has_no_drops(name: str) -> None:
-    selector = cases.FLOATING[name]().selector
-    ax = drawn(draw_ranking, cases.FLOATING[name]().result)
-    assert names(ax) == [f"{rank}. x{group}" for rank, group in enumerate(selector.order_, 1)]
-    steps = [next(s for s in selector.path_ if s.group == group and s.kept) for group in selector.order_]
-    assert bars(ax) == pytest.approx([100 * step.drop / selector.path_[0].loss for step in steps])
 
 
 def test_an_exchange_is_compared_with_what_it_gives_away() -> None:

@@ -28,12 +28,14 @@ def importances(search: Search, path: Path) -> FloatArray:
         return found
     scorer = search.scorer_of(path.columns, len(path.kept))
     sets = ColumnSets.of([step.columns for step in path.kept])
-    if len(sets.columns) == len(path.columns) and len(sets) == 1:  # nothing is left without it
-        parts = scorer.drop_losses(path.columns, ColumnSets.of([path.columns[:0]])).parts
-        parts = np.concatenate([search.scorer.at(1).constant_losses(search.problem).parts, parts])
+    if len(sets) == 1 and len(sets.columns) == len(path.columns):  # nothing is left without it
+        together = scorer.drop_losses(path.columns, ColumnSets.of([path.columns[:0]]))
+        without = search.scorer.at(1).constant_losses(search.problem)
+        parts = np.concatenate([without.parts, together.parts])
     else:
-        parts = scorer.drop_losses(path.columns, sets.with_empty()).parts
-    rises = Losses(parts[:-1] - parts[-1], search.problem.part_weights)
+        together = scorer.drop_losses(path.columns, sets.with_empty())
+        parts = together.parts
+    rises = Losses(parts[:-1] - parts[-1], together.weights)
     for place, step in enumerate(path.kept):
         found[step.group] = rises.means[place], error_of(rises, place)
     return found
