@@ -309,13 +309,11 @@ class SSFNScorer(BoundScorer):
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
         """Mean of each target and one common deviation, over the rows that train the final predictor."""
-        targets, weights = (values[: self.problem.n_fit] for values in (self.problem.targets, self.problem.weights))
-        mean, scale = np.zeros(targets.shape[1]), 1.0
-        if self.config.bias:
-            mean = np.average(targets, axis=0, weights=weights)
-        if self.config.standardize:
-            scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
-        return mean, scale if scale > 0 else 1.0
+        mean, scale = self.problem.target_scales
+        if not self.config.bias:
+            targets, weights = (values[: self.problem.n_fit] for values in (self.problem.targets, self.problem.weights))
+            mean, scale = 0 * mean, float(np.sqrt(np.average(targets**2, axis=0, weights=weights).mean())) or 1.0
+        return mean, scale if self.config.standardize else 1.0
 
     def inputs(self, columns: IntArray, rows: IntArray) -> FloatArray:
         """Columns as rows of an array, scaled as the network wants them."""
