@@ -328,7 +328,7 @@ def _predictions(problem: Problem, scorer: KernelScorer, step: _Step, candidates
     for round_, part, task in zip(problem.rounds, scorer.parts, step.tasks, strict=True):
         columns = scorer.inputs(candidates.ravel(), part.rows).reshape(*candidates.shape, len(part.rows))
         outputs = np.zeros((len(candidates), len(round_.rows), problem.n_outputs))
-        outputs[:, part.places] = score_chunk(task, columns) * scale + mean
+        outputs[:, part.places] = score_chunk(task, columns) * np.float64(scale) + mean
         yield outputs
 
 

@@ -465,13 +465,13 @@ class SSFNScorer(BoundScorer):
         (mean, scale), found = self.target_scales, []
         memory = self._memory or _Memory()
         if memory.n_layers == self.n_layers and (known := memory.of(new[None])):
-            return [values * scale + mean for values in known[0]]
+            return [values * np.float64(scale) + mean for values in known[0]]
         fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
         step = self._step(selected, len(new), fits, range(self.n_layers))
         for number, blocks in enumerate(self._blocks):
             found.append(np.empty((len(self.problem.rounds[number].rows), self.problem.n_outputs)))
             for block, outputs in zip(blocks, self._predictions(step, number, new[None]), strict=True):
-                found[-1][block.places] = outputs[0] * scale + mean
+                found[-1][block.places] = outputs[0] * np.float64(scale) + mean
         return found
 
     def _predictions(self, step: _Step, number: int, candidates: IntArray) -> Iterator[AnyArray]:
