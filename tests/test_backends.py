@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeRegressor
 
 from ngp import NGPRegressor
 from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
+from ngp.greedy import significance
 from ngp.kernels import parallel
 from ngp.kernels.devices import has_nvidia_driver
 from ngp.kernels.parallel import keep_workers, run_tasks
@@ -116,6 +118,21 @@ def test_fits_are_the_same_to_the_last_bit(backend: str, predictor: str) -> None
     with using(backend, n_jobs=2):
         found = fit(predictor)
     assert_same(found, predictor)
+
+
+@pytest.mark.parametrize("backend", ["threading", *ELSEWHERE], indirect=True)
+def test_the_default_stop_is_the_same(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Correlations, pairs, and candidates that are trained since their p-values leave it open."""
+    monkeypatch.setattr(significance, "CHUNK_NUMBERS", 5 * len(X))
+    noisy = Y + 1.5 * np.random.default_rng(1).standard_normal(len(Y))
+    selector = NGPRegressor(PREDICTORS["ssfn"], random_state=0)
+    expected = clone(selector).fit(X, noisy)
+    with using(backend, n_jobs=2):
+        found = selector.fit(X, noisy)
+    assert found.order_.tolist() == expected.order_.tolist() == [3, 7]
+    for name in ("loss", "p_value"):
+        values, others = ([getattr(step, name) for step in each.path_] for each in (found, expected))
+        np.testing.assert_array_equal(values, others)
 
 
 @pytest.mark.parametrize("backend", ["threading", *ELSEWHERE], indirect=True)

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from predictor_cases import FAST_CNN, FAST_MLP, FAST_SSFN, OnlySquares, fit, make_data, make_selector, names
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ngp import NeuralGreedyPursuit
+from ngp import NeuralGreedyPursuit, NGPRegressor
 from ngp.data.groups import image_windows
 from ngp.greedy.stopping import MaxFeatures, Significance
-from ngp.predictors import MLP, SSFN
+from ngp.predictors import MLP, SSFN, Kernel
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -235,3 +237,45 @@ def test_a_predictor_of_ones_own() -> None:
     assert fit(OnlySquares(), stop=Significance()).order_.tolist() == [3, 1]  # significant columns come first
     assert names(selector) == ["OnlySquares", "OnlySquares"]
     assert (selector.predict(make_data()[0]) == 1).all()
+
+
+# What doesn't count
+
+
+@pytest.mark.parametrize("predictor", [FAST_SSFN, Kernel(landmarks=20), FAST_MLP, Ridge()], ids=str)
+def test_rows_of_weight_zero_may_as_well_be_absent(predictor: Any) -> None:
+    X, y = make_data("regression")
+    n_rows, rng = len(X), np.random.default_rng(0)
+    more, other = np.r_[X, 9 * rng.normal(size=(30, X.shape[1]))], np.r_[y, 9 * rng.normal(size=30)]
+    weights = np.r_[np.ones(n_rows), np.zeros(30)]
+    rows = np.arange(n_rows)
+    selector = NGPRegressor(predictor, cv=[(rows[40:], rows[:40]), (rows[:-40], rows[-40:])], random_state=0)
+    alone, beside = clone(selector).fit(X, y), clone(selector).fit(more, other, sample_weight=weights)
+    assert alone.order_.tolist() == beside.order_.tolist()
+    for name in ("loss", "p_value"):
+        found, expected = ([getattr(step, name) for step in each.path_] for each in (beside, alone))
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(beside.predict(X), alone.predict(X), rtol=1e-5, atol=1e-5)
+    chance = beside.measure_chance(more, other, sample_weight=weights)
+    np.testing.assert_allclose(chance, alone.measure_chance(X, y), rtol=1e-4)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+@pytest.mark.parametrize("predictor", [FAST_SSFN, Kernel()], ids=str)
+def test_units_and_zeros_of_the_scales_do_not_count(predictor: Any, data: Any) -> None:
+    """Whatever X and y are measured in, selection, p-values, R² and predictions are the same."""
+    X, y = make_data("regression")
+    X, y = np.rint(X * 2**10), np.rint(y * 2**10)
+    units = data.draw(st.lists(st.sampled_from([1e-300, 1e-12, 1.0, 1e12, 1e160]), min_size=5, max_size=5))
+    zeros = data.draw(st.lists(st.sampled_from([0.0, -(2.0**20), 2.0**40]), min_size=5, max_size=5))
+    unit, zero = data.draw(st.sampled_from([1e-60, 1e-12, 1.0, 1e12, 1e60])), data.draw(st.sampled_from([0.0, 2.0**30]))
+    units, zeros = np.resize(units, X.shape[1]), np.resize(zeros, X.shape[1])
+    selector = NGPRegressor(predictor, random_state=0)
+    expected, found = clone(selector).fit(X, y), selector.fit((X + zeros) * units, (y + zero) * unit)
+    assert found.order_.tolist() == expected.order_.tolist()
+    for name in ("p_value", "score"):
+        values, others = ([getattr(step, name) for step in each.path_] for each in (found, expected))
+        np.testing.assert_allclose(values, others, rtol=1e-3, atol=1e-4)
+    predicted = found.predict((X + zeros) * units) / unit - zero
+    np.testing.assert_allclose(predicted, expected.predict(X), atol=1e-3 * y.std())

@@ -82,6 +82,50 @@ def test_scales_survive_a_mean_far_from_zero() -> None:
     np.testing.assert_allclose(scale, 1e-3 * X.std(axis=0), rtol=1e-6)
 
 
+@given(
+    offset=st.sampled_from([0.0, 1e6, -1e10, 1e15]),
+    unit=st.sampled_from([1e-300, 1e-160, 1e-12, 1.0, 1e12, 1e160, 1e290]),
+    rows=st.integers(5, 50),
+)
+def test_scales_whatever_the_mean_and_the_unit(offset: float, unit: float, rows: int) -> None:
+    whole = np.rint(100 * X)
+    weights = np.arange(40) % 3 * 1.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ngp.data.problem.SCAN_ROWS", rows)
+        plain = problem_of(whole, sample_weight=weights).column_scales
+        mean, scale = problem_of((offset + whole) * unit, sample_weight=weights).column_scales
+    rounding = 1e-15 * abs(offset)
+    np.testing.assert_allclose(mean / unit, offset + plain[0], rtol=1e-15, atol=2e-14 * plain[1].min())
+    np.testing.assert_allclose(scale / unit, plain[1], rtol=1e-9 + rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64, np.float64])
+def test_large_whole_numbers_vary(dtype: Any) -> None:
+    """Identifiers and times in nanoseconds: doubles hold them in steps of some hundreds."""
+    values = (2**61 + 2**20 * np.arange(40)).astype(dtype)[:, None] + np.zeros((40, 2), dtype)
+    problem = problem_of(values)
+    assert problem.varies.all()
+    np.testing.assert_allclose(problem.column_scales[1], 2**20 * np.arange(40).std(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e17, -1.7e308])
+def test_rows_of_weight_zero_do_not_count(value: float) -> None:
+    weights = np.arange(40) % 4 * 1.0
+    changed = X.copy()
+    changed[weights == 0] = value
+    for ours, theirs in zip(
+        problem_of(sample_weight=weights).column_scales,
+        problem_of(changed, sample_weight=weights).column_scales,
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_what_rounding_explains_is_constant() -> None:
+    values = np.column_stack([X, np.where(X[:, 0] > 3, 0.1 + 0.2, 0.3), 1e16 + 2 * (X[:, 0] > 3), 1e15 + X[:, 0]])
+    assert problem_of(values).varies.tolist() == [True] * 5 + [False, False, True]
+
+
 @given(value=st.sampled_from([0.0, 0.1, -7.3e8, 1e-300]))
 def test_constant_columns_have_scale_one(value: float) -> None:
     constant = X.copy()
@@ -179,6 +223,27 @@ def test_quantities_stay_as_they_are() -> None:
         assert classes is None
         assert targets.dtype == np.float64
         assert np.array_equal(targets, y.reshape(6, -1).astype(float))
+
+
+@given(offset=st.sampled_from([0.0, -1e9, 1e15]), unit=st.sampled_from([1e-60, 1.0, 1e60]))
+def test_target_scales_whatever_the_mean_and_the_unit(offset: float, unit: float) -> None:
+    whole = np.rint(np.column_stack([100 * Y, 10 * X[:, 1]]))
+    mean, scale = problem_of(y=(offset + whole) * unit).target_scales
+    np.testing.assert_allclose(mean / unit, offset + whole.mean(axis=0), rtol=1e-15, atol=1e-13)
+    rounding = 1e-15 * abs(offset)
+    np.testing.assert_allclose(scale / unit, np.sqrt(whole.var(axis=0).mean()), rtol=1e-9 + rounding)
+
+
+def test_targets_that_differ_by_rounding_alone_are_constant() -> None:
+    targets = problem_of(y=np.column_stack([np.where(X[:, 0] > 3, 0.1 + 0.2, 0.3), Y])).targets
+    assert (targets[:, 0] == 0.3).all()
+    np.testing.assert_array_equal(targets[:, 1], Y)
+
+
+@pytest.mark.parametrize("unit", [1e-310, 1e-160, 1e-71, 1e71, 1e160, 1e307])
+def test_targets_whose_losses_have_no_precision_are_refused(unit: float) -> None:
+    with pytest.raises(ValueError, match=r"y has a standard deviation of \d.*, beyond .*: divide y by a constant"):
+        problem_of(y=Y * unit)
 
 
 # --- Losses in parts

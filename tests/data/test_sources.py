@@ -570,8 +570,10 @@ def problem_of(data: Any, **options: Any) -> Problem:
 def test_moments_do_not_depend_on_how_x_is_stored(data: Any) -> None:
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     n_samples, n_columns = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 6))
-    values = rng.normal(5, 2, (n_samples, n_columns)) * 10.0 ** rng.integers(-3, 4, n_columns)
+    units = 10.0 ** rng.choice([-300, -160, -3, 0, 3, 160, 300], n_columns)
+    values = rng.normal(5, 2, (n_samples, n_columns))
     values[:, data.draw(st.integers(0, n_columns - 1))] = 0.1
+    values *= units
     weights = rng.integers(0, 3, n_samples).astype(float)
     weights[data.draw(st.integers(0, n_samples - 1))] = 1
     cut = data.draw(st.integers(0, n_samples))
@@ -581,11 +583,14 @@ def test_moments_do_not_depend_on_how_x_is_stored(data: Any) -> None:
         stacked = StackedRows([np.asfortranarray(values[:cut]), values[cut:]])
         for other in (values, np.asfortranarray(values), as_columns(sparse.csc_array(values)), stacked):
             again = column_moments(other, weights)
-            assert (again.mean.tobytes(), again.variance.tobytes()) == (found.mean.tobytes(), found.variance.tobytes())
+            assert [each.tobytes() for each in again] == [each.tobytes() for each in found]
+    values = values / units
     mean = np.average(values, axis=0, weights=weights)
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
-    variance = np.average((values - mean) ** 2, axis=0, weights=weights)
-    np.testing.assert_allclose(found.variance, variance, rtol=1e-9, atol=1e-24)
+    np.testing.assert_allclose(found.mean / units, mean, rtol=1e-12)
+    deviation = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
+    np.testing.assert_allclose(found.deviation / units, deviation, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.low / units, values[weights > 0].min(axis=0), rtol=1e-15)
+    np.testing.assert_allclose(found.high / units, values[weights > 0].max(axis=0), rtol=1e-15)
 
 
 def test_many_rows_are_read_in_slabs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -607,6 +612,27 @@ def test_a_column_that_is_constant_in_slabs_varies(monkeypatch: pytest.MonkeyPat
     problem = make_problem(np.column_stack([steps, constant]), Y, groups=make_groups(None, 2))
     np.testing.assert_allclose(problem.column_statistics, [[2, 0.1], [1, 0]], rtol=1e-12)
     assert problem.varies.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_vary_however_large_their_mean_is(kind: str, tmp_path: Path) -> None:
+    whole = np.rint(X * 100)
+    shifted = 1e15 + whole
+    shifted[:, 2] = 1e15
+    problem = problem_of(as_columns(KINDS[kind](shifted, tmp_path)))
+    assert problem.varies.tolist() == (np.arange(9) != 2).tolist()
+    kept = problem.varies
+    np.testing.assert_allclose(problem.column_scales[1][kept], whole.std(axis=0)[kept], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_too_far_apart_are_refused(kind: str, tmp_path: Path) -> None:
+    far = X.copy()
+    far[:, 4] = np.where(np.arange(len(X)) == 7, -1.7e308, 1.7e308)
+    name = "x4" if (source := as_columns(KINDS[kind](far, tmp_path))).names is None else source.names[4]
+    message = f"X has numbers from -1.7e+308 to 1.7e+308 in the column '{name}', .*: divide the column by a constant"
+    with pytest.raises(ValueError, match=message.replace("+", r"\+")):
+        _ = problem_of(source).column_statistics
 
 
 # --- Bigger than memory, and other processes

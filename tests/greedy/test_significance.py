@@ -79,6 +79,33 @@ def test_residuals_of_one_column_are_those_of_an_exact_leave_one_out(monkeypatch
 # ---------------------------------------------------------------- p-values
 
 
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 999), is_class=st.booleans(), unit=st.sampled_from([1e-18, 1e-7, 1e12]))
+def test_p_values_know_neither_units_nor_places(seed: int, is_class: bool, unit: float) -> None:
+    """Ties among few values, and a column of huge ones, are ties in any unit, with other rounding."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, np.arange(3, 11), (60, 8)).astype(float)
+    X[:, 1] = 1e17 * rng.integers(1, 9, 60)
+    y = np.rint(X[:, 0] + X[:, 2] + rng.normal(size=60)) > 2 if is_class else np.round(X[:, 2] + rng.normal(size=60), 1)
+    order, offsets = rng.permutation(8), rng.integers(0, 99, 8) * np.array([1, 0, 1, 1, 1, 1, 1, 1])
+    others = ((X + offsets) * unit)[:, order]
+    task = "classification" if is_class else "regression"
+    expected = p_values_of(problem_of(X, y, task=task), np.array([0]))
+    found = p_values_of(problem_of(others, y, task=task), np.flatnonzero(order == 0))
+    np.testing.assert_allclose(found, expected[order[order > 0] - 1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("big", ["identifiers", "nanoseconds"])
+def test_a_column_of_huge_repeated_values_is_noise_as_any_other(big: str) -> None:
+    found = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(60, 9)), rng.integers(0, 2, 60)
+        X[:, 0] = 1e17 * rng.integers(1, 9, 60) if big == "identifiers" else 1.7e18 + 86400e9 * rng.integers(0, 30, 60)
+        found += p_values_of(problem_of(X, y, task="classification")).min() <= 0.05
+    assert found <= 6  # of two expected; more than six have a probability of 0.3 %
+
+
 def plain_evidence(problem: Problem, selected: Any, column: int, n_candidates: int) -> float:
     """Logarithm of a candidate's p-value, if normal: one comparison after the other, by ordinary least squares."""
     signals = SignificanceTest(problem, 0.01, 0)._signals(np.asarray(selected, np.intp), n_candidates)

@@ -213,6 +213,20 @@ def test_a_weight_of_zero_is_a_row_left_out_and_a_weight_of_two_a_row_twice(land
     np.testing.assert_allclose(weighted, repeated, rtol=1e-9 if landmarks is None else 1e-7)
 
 
+@pytest.mark.parametrize("cv", ["loo", [(np.arange(30), np.arange(30, 48))]])
+def test_landmarks_are_the_same_without_rows_of_weight_zero(cv: Any) -> None:
+    X, y = make_data("regression")
+    groups, weights = make_groups(None, N_COLUMNS), np.repeat([1.0, 0.0], [len(X), 7])
+    scorers = [
+        bind(make_problem(*data, groups=groups, cv=cv, sample_weight=each), landmarks=10)
+        for data, each in (((X, y), None), ((np.r_[X, X[:7] + 1], np.r_[y, y[:7]]), weights))
+    ]
+    alone, beside = (scorer.add_losses(SELECTED, CANDIDATES).means for scorer in scorers)
+    np.testing.assert_allclose(beside, alone, rtol=1e-9)
+    alone, beside = (scorer.fit(SELECTED).predict(X) for scorer in scorers)
+    np.testing.assert_allclose(beside, alone, rtol=1e-7)
+
+
 def test_rows_of_weight_zero_may_fill_a_fold() -> None:
     X, y = make_data("regression")
     weights = np.ones(len(X))

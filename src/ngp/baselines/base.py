@@ -23,7 +23,7 @@ from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.encoding import ColumnEncoder, TableSelector, briefly_refused_gaps
 from ngp.data.groups import make_groups
 from ngp.data.losses import labels, probabilities
-from ngp.data.problem import Problem, code_targets, detect_task, make_problem
+from ngp.data.problem import Problem, code_targets, detect_task, differ, make_problem
 from ngp.data.sources import refuse_sources
 from ngp.predictors.base import Predictor
 from ngp.predictors.committee import bind_predictor, resolve_predictor
@@ -234,7 +234,7 @@ class Baseline(TableSelector):
     def _varying_columns(self, X: FloatArray, origin: IntArray, names: list[str] | None) -> BoolArray:
         """Mask of the columns that vary by more than rounding; warns of constant features."""
         high, low = X.max(axis=0), X.min(axis=0)
-        varies: BoolArray = high - low > 1e-10 * np.maximum(np.abs(high), np.abs(low))
+        varies = differ(low, high)
         if not varies.any():
             raise ValueError("X has only constant columns: there is nothing to select from.")
         constant = np.setdiff1d(origin, origin[varies])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import sqrt
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,7 +20,15 @@ from ngp.data.groups import Groups, make_groups
 from ngp.data.losses import CLASSIFICATION_LOSSES, LOSSES, labels, mistakes, squared_error
 from ngp.data.sources import ColumnSource, StackedRows, between, in_memory, read_columns, refuse_gaps
 
-__all__ = ["Problem", "code_targets", "detect_task", "make_problem", "warn_of_constant_features"]
+__all__ = [
+    "Problem",
+    "code_targets",
+    "detect_task",
+    "differ",
+    "make_problem",
+    "root_mean_square",
+    "warn_of_constant_features",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +132,11 @@ class Problem:
 
     def statistics_of(self, columns: slice) -> tuple[FloatArray, FloatArray]:
         """Mean and deviation of neighbouring columns; no others are read."""
-        mean, variance = column_moments(self.X, np.where(self.trains, self.weights, 0), columns)
-        refuse_gaps(np.isfinite(mean), np.arange(self.n_columns)[columns], getattr(self.X, "names", None))
-        deviation = np.sqrt(variance, out=variance)
-        deviation[deviation <= 1e-10 * np.abs(mean)] = 0
-        return mean, deviation
+        moments = column_moments(self.X, np.where(self.trains, self.weights, 0), columns)
+        numbers, names = np.arange(self.n_columns)[columns], getattr(self.X, "names", None)
+        refuse_gaps(np.isfinite(moments.low) & np.isfinite(moments.high), numbers, names)
+        _refuse_large(moments, numbers, names)
+        return moments.mean, np.where(differ(moments.low, moments.high), moments.deviation, 0)
 
     @cached_property
     def varies(self) -> BoolArray:
@@ -155,10 +164,8 @@ class Problem:
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
         """Mean of each target and one common deviation, over the rows that train the final predictor."""
-        targets, weights = self.targets[: self.n_fit], self.weights[: self.n_fit]
-        mean = np.average(targets, axis=0, weights=weights)
-        scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
-        return mean, scale if scale > 0 else 1.0
+        moments = column_moments(self.targets[: self.n_fit], self.weights[: self.n_fit])
+        return moments.mean, root_mean_square(moments.deviation) or 1.0
 
     def row_losses(self, predictions: AnyArray, rows: IntArray) -> FloatArray:
         """Losses of predictions (..., len(rows), n_outputs) for some rows."""
@@ -247,6 +254,7 @@ def make_problem(
     together = None if cv_groups is None else np.unique(cv_groups, return_inverse=True)[1].ravel()
     in_time = isinstance(cv, TimeSeriesSplit)
     targets, classes = code_targets(y, task)
+    targets = np.where(differ(low := targets.min(axis=0), targets.max(axis=0)), targets, low)
     if loss == "auto":
         loss = "squared_error" if classes is None else classification_loss
     if loss in CLASSIFICATION_LOSSES and classes is None:
@@ -257,7 +265,13 @@ def make_problem(
         raise ValueError("sample_weight is zero on all training rows of a fold: use fewer folds or other weights.")
     if sum(round_.part_weights(weights).sum() for round_ in rounds) <= 0:
         raise ValueError("sample_weight is zero on all validation rows: use another cv or other weights.")
-    return Problem(X, targets, weights, groups, rounds, classes, loss, n_fit, together, in_time)
+    problem = Problem(X, targets, weights, groups, rounds, classes, loss, n_fit, together, in_time)
+    if classes is None and not 1 / MOST_SPREAD < (spread := problem.target_scales[1]) < MOST_SPREAD:
+        raise ValueError(
+            f"y has a standard deviation of {spread:.2g}, beyond the precision of squared errors: divide y by a "
+            "constant, so that it is closer to one."
+        )
+    return problem
 
 
 def _explicit_validation_set(
@@ -301,7 +315,8 @@ def detect_task(y: AnyArray) -> str:
         return "regression"
     if y.dtype.kind in "OUSTb":
         return "classification"
-    whole = type_of_target(y) in ("binary", "multiclass")
+    with np.errstate(invalid="ignore"):  # numbers that no integer can hold
+        whole = type_of_target(y) in ("binary", "multiclass")
     n_values = len(np.unique(y))
     return "classification" if whole and n_values <= min(20, len(y) / 2) else "regression"
 
@@ -341,33 +356,58 @@ def code_targets(y: AnyArray, task: str) -> tuple[FloatArray, AnyArray | None]:
     return np.eye(len(classes))[codes], classes
 
 
+# Losses are squares of targets, and their variances squares of losses.
+MOST_SPREAD = 1e70
+
+
 class Moments(NamedTuple):
-    """Weighted means and variances of columns."""
+    """Weighted means and deviations of columns, and their smallest and largest values in rows of positive weight.
+
+    A column with NaN or infinity anywhere, also in rows of weight zero, has a smallest value that is NaN.
+    """
 
     mean: FloatArray
-    variance: FloatArray
+    deviation: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
-# Rows whose means and variances are taken together: results depend on it, so it is the same for all kinds of X.
+# Rows whose means and deviations are taken together: results depend on it, so it is the same for all kinds of X.
 SCAN_ROWS = 2**16
+# Values that differ by so many units in the last place of the larger one may be the same but for rounding.
+ROUNDING = 8
+
+
+def differ(low: FloatArray, high: FloatArray) -> BoolArray:
+    """Whether the smallest and the largest value of a column differ by more than rounding."""
+    with np.errstate(over="ignore"):
+        different: BoolArray = high - low > ROUNDING * np.spacing(np.maximum(np.abs(low), np.abs(high)))
+    return different
+
+
+def root_mean_square(values: FloatArray) -> float:
+    """Root of the mean square, also of numbers whose squares overflow or vanish."""
+    largest = float(np.abs(values).max())
+    return largest * float(np.sqrt(((values / largest) ** 2).mean())) if 0 < largest < np.inf else largest
 
 
 class _Slab(NamedTuple):
     """Neighbouring rows."""
 
     rows: slice
-    weights: FloatArray  # which sum to one
+    used: IntArray | slice  # those of positive weight, among them
+    unused: IntArray
+    weights: FloatArray  # of those used; they sum to one
     share: float  # weight of the slab divided by that of all rows down to its last one
 
 
 def column_moments(X: AnyArray | ColumnSource, weights: FloatArray, columns: slice = slice(None)) -> Moments:
-    """Weighted mean and variance of each column, in one pass over an X of any kind.
-
-    A column with NaN or infinity anywhere, also in rows of weight zero, has a mean that isn't finite.
-    """
+    """Moments of each column, in one pass over an X of any kind."""
     n_samples, n_columns = X.shape
     first, last, _ = columns.indices(n_columns)
-    moments, slabs = Moments(np.zeros(last - first), np.zeros(last - first)), list(_slabs(weights))
+    # Means are differences from those of the first slab, so that a large mean costs no digits.
+    origin, moments = np.zeros(last - first), Moments(*np.full((4, last - first), [[0], [0], [np.inf], [-np.inf]]))
+    slabs = list(_slabs(weights))
     # Neighbouring chunks of columns share the pages of a file that is stored row by row; the pages of one slab are
     # still in memory when the next chunk is read.
     by_rows = len(slabs) > 1 and _is_stored_by_rows(X)
@@ -380,9 +420,10 @@ def column_moments(X: AnyArray | ColumnSource, weights: FloatArray, columns: sli
             numbers = np.arange(start, min(start + length, last))
             values = read_columns(X, numbers, slice(top, bottom))
             places = slice(start - first, start - first + len(numbers))
+            own = Moments(*(each[places] for each in moments))
             for slab in visit:
-                _add(moments, places, values[:, slab.rows.start - top : slab.rows.stop - top], slab)
-    return moments
+                _add(own, origin[places], values[:, slab.rows.start - top : slab.rows.stop - top], slab)
+    return moments._replace(mean=origin + moments.mean)
 
 
 def _slabs(weights: FloatArray) -> Iterator[_Slab]:
@@ -391,24 +432,52 @@ def _slabs(weights: FloatArray) -> Iterator[_Slab]:
         own = weights[start : start + SCAN_ROWS]
         weight = own.sum()
         total += weight
-        if weight > 0:
-            yield _Slab(slice(start, start + len(own)), own / weight, weight / total)
-        else:  # only whether the numbers are finite counts
-            yield _Slab(slice(start, start + len(own)), np.full(len(own), 1 / len(own)), 0.0)
+        used, unused = np.flatnonzero(own > 0), np.flatnonzero(own <= 0)
+        shares = own[used] / weight if len(used) else np.zeros(0)
+        rows = slice(start, start + len(own))
+        yield _Slab(rows, used if len(unused) else slice(None), unused, shares, weight / total if len(used) else 0.0)
 
 
 def _is_stored_by_rows(X: AnyArray | ColumnSource) -> bool:
     return X.by_rows if isinstance(X, ColumnSource) else abs(X.strides[1]) < abs(X.strides[0])
 
 
-def _add(moments: Moments, columns: slice, values: AnyArray, slab: _Slab) -> None:
+def _add(moments: Moments, origin: FloatArray, values: AnyArray, slab: _Slab) -> None:
     """Add a slab of some columns (n_columns, n_rows) to the moments of the rows above."""
-    own = np.array(values, dtype=np.float64, order="C")
-    with np.errstate(invalid="ignore"):  # in columns that aren't finite
+    moments.low[~np.isfinite(values[:, slab.unused]).all(axis=1)] = np.nan
+    if not slab.share:
+        return
+    own = np.array(values[:, slab.used], dtype=np.float64, order="C")
+    low, high = own.min(axis=1), own.max(axis=1)
+    np.minimum(moments.low, low, out=moments.low)
+    np.maximum(moments.high, high, out=moments.high)
+    with np.errstate(invalid="ignore", over="ignore"):  # columns that are refused later
+        if slab.share == 1:
+            origin[:] = (own * slab.weights).sum(axis=1)
+        own -= origin[:, None]
+        # A power of two changes no digit, and squares neither overflow nor vanish.
+        exponents = np.frexp(np.maximum(high - origin, origin - low))[1]
+        scale = np.ldexp(1.0, np.clip(exponents, -1022, 1022))
+        own /= scale[:, None]
         mean = (own * slab.weights).sum(axis=1)
         own -= mean[:, None]
-        variance = (np.square(own, out=own) * slab.weights).sum(axis=1)
-        before = Moments(moments.mean[columns], moments.variance[columns])
-        change, rest = mean - before.mean, 1 - slab.share
-        moments.mean[columns] = before.mean + slab.share * change
-        moments.variance[columns] = rest * before.variance + slab.share * variance + rest * slab.share * change**2
+        deviation = scale * np.sqrt((np.square(own, out=own) * slab.weights).sum(axis=1))
+        change, rest = scale * mean - moments.mean, 1 - slab.share
+        parts = sqrt(rest) * moments.deviation, sqrt(slab.share) * deviation, sqrt(rest * slab.share) * change
+        moments.mean[:] += slab.share * change
+        moments.deviation[:] = np.hypot(np.hypot(parts[0], parts[1]), parts[2])
+
+
+def _refuse_large(moments: Moments, columns: IntArray, names: Sequence[str] | None) -> None:
+    """Refuse columns whose standardised values can't be represented."""
+    mean, deviation, low, high = moments
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.maximum(high - mean, mean - low) / np.where(deviation > 0, deviation, 1)
+    if not np.isfinite(largest).all():
+        place = int(np.argmin(np.isfinite(largest)))
+        column = int(columns[place])
+        raise ValueError(
+            f"X has numbers from {low[place]:.2g} to {high[place]:.2g} in the column "
+            f"{names[column] if names else f'x{column}'!r}, too far apart for double precision: divide the column by "
+            "a constant."
+        )

@@ -55,7 +55,9 @@ def _useless_gains(
     key = np.array([seed, STREAM], dtype=np.uint64)
     generator = np.random.Generator(np.random.Philox(key=key, counter=[0, number, 0, 0]))
     drawn = candidates.take(generator.choice(len(candidates), N_DRAWN, replace=len(candidates) < N_DRAWN))
-    permuted = [problem.columns(drawn[i])[:, generator.permutation(problem.n_samples)] for i in range(N_DRAWN)]
+    permuted = [problem.columns(drawn[i]) for i in range(N_DRAWN)]
+    for columns in permuted:  # rows of weight zero stay where they are
+        columns[:, problem.useful] = columns[:, generator.permutation(problem.useful)]
     X = np.concatenate([problem.columns(selected), *permuted]).T
     own = np.arange(len(selected))
     sets = ColumnSets(np.arange(len(own), X.shape[1]), drawn.bounds)

@@ -66,6 +66,7 @@ UNCLEAR = 0.3
 MOST_TRIED_ROWS = 2**12  # of more rows, correlations show enough
 N_TAIL = 5  # permutations whose tail goes on beyond all of them
 ROUNDING = 1e-4  # of logarithms of probabilities: closer ones are ties, and ties count against a candidate
+TIED = 1e-9  # of deviations, or of the largest residual: closer numbers are ties, whatever rounding makes of them
 CHANCE = 2.0  # times the share of a column's variance that functions of the selection explain by chance
 DEAD = 1e-8  # share of a function's variance that the selection leaves at least
 # Numbers in the columns of a task, and permutations at once. Fixed, as bits of a matrix product depend on what is
@@ -144,11 +145,12 @@ class SignificanceTest:
         if self.problem.in_time:
             return rows
         targets = self.problem.targets[rows]
-        sums = np.zeros(len(rows))  # which tell rows with the same targets apart
+        sums = np.zeros((2, len(rows)))  # which tell rows with the same targets apart
         if len(np.unique(targets, axis=0)) < len(rows):
             for columns in self._chunks(np.flatnonzero(self.problem.varies), len(rows)):
-                sums += scaled_columns(self.problem, columns, rows, CLIP).sum(axis=0)
-        return rows[np.lexsort((sums, *targets.T))]
+                values = scaled_columns(self.problem, columns, rows, CLIP)
+                sums += np.exp(values).sum(axis=0), values.sum(axis=0)
+        return rows[np.lexsort((*np.rint(sums / TIED), *targets.T))]
 
     @property
     def pair_level(self) -> float:
@@ -287,7 +289,10 @@ class SignificanceTest:
         inputs = left.inputs
         memory = _memory(left.residuals) if self.problem.in_time else np.zeros(0)
         residuals = _new(left.residuals.T, memory).T
-        residuals = ndtri((rankdata(residuals, axis=0) - 0.5) / len(rows)) * left.weights[:, None]
+        # Residuals of rows with the same numbers differ by rounding, and are ties.
+        unit = TIED * np.abs(residuals).max(axis=0) + np.finfo(np.float64).tiny
+        ranks = rankdata(np.rint(residuals / unit), axis=0)
+        residuals = ndtri((ranks - 0.5) / len(rows)) * left.weights[:, None]
         columns = inputs.T
         most = min(MOST_INTERACTING, max(1, MOST_SIGNALS // residuals.shape[1]))
         if len(columns) > most:

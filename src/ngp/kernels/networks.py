@@ -87,12 +87,12 @@ def plan_batches(
     splits: Sequence[IntArray], weights: FloatArray, batch_size: int, epochs: int, key: tuple[int, ...]
 ) -> tuple[IntArray, FloatArray]:
     """Rows of every split in a random order for each epoch, cut into batches as even as possible."""
-    number = n_batches(len(splits[0]), batch_size)
+    number, useful = n_batches(len(splits[0]), batch_size), np.flatnonzero(weights > 0)
     longest = max(-(-len(split) // number) for split in splits)
     rows = np.zeros((epochs, number, len(splits), longest), dtype=np.intp)
     shares = np.zeros(rows.shape)
     for epoch in range(epochs):
-        order = np.random.default_rng((*key, epoch)).permutation(len(weights))
+        order = np.random.default_rng((*key, epoch)).permutation(useful)
         for f, split in enumerate(splits):
             chosen = np.zeros(len(weights), dtype=bool)
             chosen[split] = True

@@ -280,8 +280,10 @@ class KernelScorer(BoundScorer):
 
     @cached_property
     def _row_order(self) -> IntArray:
-        """Each row's rank for becoming a landmark: the same in all steps and for all candidates."""
-        return np.random.default_rng([self.seed, LANDMARK_STREAM]).permutation(self.problem.n_samples)
+        """Rank of each row of positive weight for becoming a landmark: the same in all steps and for all candidates."""
+        order, useful = np.zeros(self.problem.n_samples, np.intp), self.problem.useful
+        order[useful] = np.random.default_rng([self.seed, LANDMARK_STREAM]).permutation(len(useful))
+        return order
 
     def fit(self, selected: IntArray) -> KernelPredictor:
         """Train the final predictor on all rows that may train."""
@@ -326,7 +328,7 @@ def _predictions(problem: Problem, scorer: KernelScorer, step: _Step, candidates
     for round_, part, task in zip(problem.rounds, scorer.parts, step.tasks, strict=True):
         columns = scorer.inputs(candidates.ravel(), part.rows).reshape(*candidates.shape, len(part.rows))
         outputs = np.zeros((len(candidates), len(round_.rows), problem.n_outputs))
-        outputs[:, part.places] = score_chunk(task, columns) * scale + mean
+        outputs[:, part.places] = score_chunk(task, columns) * np.float64(scale) + mean
         yield outputs
 
 

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._progress import counted_in
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
-from ngp.data.problem import Problem
+from ngp.data.problem import Problem, root_mean_square
 from ngp.kernels.devices import require_torch, resolve_device
 from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.parallel import run_tasks
@@ -667,15 +667,15 @@ class CNNScorer(NetworkScorer):
     @cached_property
     def scale(self) -> float:
         """What all pixels are divided by: their root mean square, where they vary."""
-        mean, deviation = self.problem.column_statistics
-        varies = self.problem.varies
-        return float(np.sqrt((mean[varies] ** 2 + deviation[varies] ** 2).mean()))
+        mean, deviation = (each[self.problem.varies] for each in self.problem.column_statistics)
+        return root_mean_square(np.hypot(mean, deviation))
 
     @cached_property
     def images(self) -> Tensor:
         """All images on the device."""
         dtype = np.dtype(self.config.dtype)
-        return self.tensor(np.asarray(self.problem.array, dtype=dtype) / dtype.type(self.scale))
+        X = self.problem.array
+        return self.tensor(np.divide(X, self.scale, dtype=np.result_type(X, dtype)).astype(dtype, copy=False))
 
     def inputs(self, selected: IntArray, candidates: Sequence[IntArray]) -> Inputs:
         """What the networks of S + g see."""

@@ -309,13 +309,11 @@ class SSFNScorer(BoundScorer):
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
         """Mean of each target and one common deviation, over the rows that train the final predictor."""
-        targets, weights = (values[: self.problem.n_fit] for values in (self.problem.targets, self.problem.weights))
-        mean, scale = np.zeros(targets.shape[1]), 1.0
-        if self.config.bias:
-            mean = np.average(targets, axis=0, weights=weights)
-        if self.config.standardize:
-            scale = float(np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weights).mean()))
-        return mean, scale if scale > 0 else 1.0
+        mean, scale = self.problem.target_scales
+        if not self.config.bias:
+            targets, weights = (values[: self.problem.n_fit] for values in (self.problem.targets, self.problem.weights))
+            mean, scale = 0 * mean, float(np.sqrt(np.average(targets**2, axis=0, weights=weights).mean())) or 1.0
+        return mean, scale if self.config.standardize else 1.0
 
     def inputs(self, columns: IntArray, rows: IntArray) -> FloatArray:
         """Columns as rows of an array, scaled as the network wants them."""
@@ -467,13 +465,13 @@ class SSFNScorer(BoundScorer):
         (mean, scale), found = self.target_scales, []
         memory = self._memory or _Memory()
         if memory.n_layers == self.n_layers and (known := memory.of(new[None])):
-            return [values * scale + mean for values in known[0]]
+            return [values * np.float64(scale) + mean for values in known[0]]
         fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
         step = self._step(selected, len(new), fits, range(self.n_layers))
         for number, blocks in enumerate(self._blocks):
             found.append(np.empty((len(self.problem.rounds[number].rows), self.problem.n_outputs)))
             for block, outputs in zip(blocks, self._predictions(step, number, new[None]), strict=True):
-                found[-1][block.places] = outputs[0] * scale + mean
+                found[-1][block.places] = outputs[0] * np.float64(scale) + mean
         return found
 
     def _predictions(self, step: _Step, number: int, candidates: IntArray) -> Iterator[AnyArray]:
