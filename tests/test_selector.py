@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ngp import NeuralGreedyPursuit, NGPClassifier, NGPRegressor
 from ngp._formatting import step_line
@@ -696,3 +699,28 @@ class Interrupting(LinearRegression):
 
     def fit(self, X: Any, y: Any) -> Any:
         raise KeyboardInterrupt
+
+
+def test_fits_side_by_side_have_one_blas_thread_and_give_back_the_others() -> None:
+    """The first one ends while the second one runs: the limit must outlast it, and no longer than the second one."""
+
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    def run(on_step: Callable[[Any], None]) -> None:
+        NGPRegressor(FAST, n_features_to_select=1, random_state=0).set_callbacks(OnStep(on_step)).fit(*make_data())
+
+    both, seen = Barrier(2), list[set[int]]()
+    first = Thread(target=run, args=[lambda _: both.wait(60)])
+
+    def outlast(_: Any) -> None:
+        both.wait(60)
+        first.join(60)
+        seen.append(threads())
+
+    second = Thread(target=run, args=[outlast])
+    with threadpool_limits(2, user_api="blas"):
+        for thread in (first, second):
+            thread.start()
+        second.join(60)
+        assert (seen, threads()) == ([{1}], {2})

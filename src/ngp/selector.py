@@ -24,7 +24,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from ngp._formatting import step_line
 from ngp._progress import StatusLine, phase
@@ -54,7 +53,7 @@ from ngp.greedy.stopping import (
     StopRule,
 )
 from ngp.io import refuse_other_suffixes
-from ngp.kernels.parallel import keep_workers
+from ngp.kernels.parallel import keep_workers, one_blas_thread
 from ngp.predictors.base import Constant, FittedPredictor, Predictor, Scorer
 from ngp.predictors.committee import PREDICTORS, bind_predictor, settled
 
@@ -300,7 +299,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         self.all_columns_score_ = nan
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         line = StatusLine(bool(self.verbose))
-        with threadpool_limits(1, user_api="blas"), keep_workers(), line.shown():
+        with one_blas_thread, keep_workers(), line.shown():
             search, identity = task.search(), {}
             if file:
                 defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
@@ -352,7 +351,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         begin = perf_counter()
         task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
         warn_of_constant_features(task.problem, task.fixed)
-        with threadpool_limits(1, user_api="blas"), keep_workers():
+        with one_blas_thread, keep_workers():
             return estimate_pursuit(
                 task.search(),
                 task.rule,
@@ -402,7 +401,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         if not isinstance(n_halves, Integral) or n_halves < 2 or n_halves % 2:
             raise ValueError(f"n_halves={n_halves!r} must be an even number of at least 2, since halves come in pairs.")
         task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
-        with threadpool_limits(1, user_api="blas"), keep_workers():
+        with one_blas_thread, keep_workers():
             selections = selections_on_halves(
                 task.problem, n_halves, task.seed, lambda half: task.pursue(task.search().on(half))
             )
@@ -445,7 +444,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """
         check_is_fitted(self)
         task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups, self._seed)
-        with threadpool_limits(1, user_api="blas"), keep_workers(), phase("estimating chance"):
+        with one_blas_thread, keep_workers(), phase("estimating chance"):
             self.chance_ = chance_losses(task.search(), self.path_, self._seed)
         return self.chance_
 
@@ -672,7 +671,7 @@ class _SelectingPredictor(NeuralGreedyPursuit):
         if not other.encoder_.is_like(self.encoder_):
             raise ValueError("X has other columns or categories than in fit: give the X of fit, or one like it.")
         other.__dict__.pop("stability_", None)
-        with threadpool_limits(1, user_api="blas"), keep_workers():
+        with one_blas_thread, keep_workers():
             other._finish(task.problem, task.search().scorer, path)
         return other
 
