@@ -34,7 +34,7 @@ from ngp.data.losses import LOSSES, labels, probabilities
 from ngp.data.problem import Problem, make_problem, warn_of_constant_features
 from ngp.greedy.candidates import Search
 from ngp.greedy.chance import chance_losses
-from ngp.greedy.checkpoint import Checkpoint, identity_of
+from ngp.greedy.checkpoint import Checkpoint, Saving, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
 from ngp.greedy.loop import pursue
 from ngp.greedy.path import Path, Step, finished, suspect
@@ -306,10 +306,10 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
                 defining |= {"task": self.task, "random_state": task.seed}
                 identity = identity_of(task.problem, task.fixed, defining)
             if file and saved:
-                saved.check(file, identity)
+                saved.check(file, identity, task.problem)
                 logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
             context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
-            save = (lambda steps: Checkpoint(identity, task.seed, steps).write(file)) if file else None
+            save = Saving(file, identity, task.seed) if file else None
             monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save, line)
             path = task.pursue(search, saved.steps if saved else (), monitor)
             try:
