@@ -116,6 +116,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         exactly (``"auto"``: ten times the root of their number). It can miss what None, scoring all of them, finds.
     max_time : float or None, default=None
         Seconds after which no further step begins; each run that goes on with a checkpoint has as many of its own.
+        The final predictor then has the settings of the last step: what is best for it isn't searched for. (`cut`
+        trains one with the usual search.)
     n_jobs : int or None, default=None
         Parallel tasks, as everywhere in scikit-learn. The result doesn't depend on it.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -289,7 +291,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         object
             The selector itself, fitted.
         """
-        file = None if self.checkpoint is None else FilePath(self.checkpoint)
+        begin, file = perf_counter(), None if self.checkpoint is None else FilePath(self.checkpoint)
         saved = Checkpoint.read(file) if file else None
         seed = saved.seed if saved and self.random_state is None else None
         task = _prepare(self, X, y, sample_weight, cv_groups, seed)
@@ -312,8 +314,9 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             save = Saving(file, identity, task.seed) if file else None
             monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save, line)
             path = task.pursue(search, saved.steps if saved else (), monitor)
+            late = path.partial and self.max_time is not None and perf_counter() - begin >= self.max_time
             try:
-                self._finish(task.problem, search.scorer, path)
+                self._finish(task.problem, search.scorer, path, late)
             except KeyboardInterrupt:
                 self._keep_selection(task.problem, search.scorer, path)
             self._warn_of_few(path)
@@ -495,7 +498,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         other._store(self.path_.cut(k))
         return other
 
-    def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
+    def _finish(self, problem: Problem, scorer: Scorer, path: Path, late: bool = False) -> None:
         """Set the fitted attributes."""
         self.task_ = "regression" if problem.classes is None else "classification"
         self.__dict__.pop("classes_", None)
@@ -675,12 +678,15 @@ class _SelectingPredictor(NeuralGreedyPursuit):
             other._finish(task.problem, task.search().scorer, path)
         return other
 
-    def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
+    def _finish(self, problem: Problem, scorer: Scorer, path: Path, late: bool = False) -> None:
         super()._finish(problem, scorer, path)
         self.predictor_: FittedPredictor = Constant.of(problem)
         if len(path.columns):
             with phase("training the final predictor"):
-                self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
+                final = scorer.at(max(1, len(path.kept)))
+                if late:
+                    final = final.without_search([path[0], *path.kept][-1].ridge)
+                self.predictor_ = final.fit(path.columns)
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)

@@ -8,16 +8,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import groupby, pairwise, product
 from math import inf, isfinite, isqrt, prod
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._progress import counted_in
@@ -406,6 +406,12 @@ class NetworkScorer(BoundScorer):
     def number(self, *key: int) -> int:
         """A seed for torch, made of the pursuit's and a key."""
         return int(np.random.SeedSequence([self.seed, *key]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+    def without_search(self, ridge: float) -> Self:
+        """The scorer whose final network is trained for as many epochs as in the pursuit, unless these are given."""
+        config = self.config
+        epochs = config.epochs if config.refit_epochs == "auto" else config.refit_epochs
+        return replace(self, config=clone(config).set_params(refit_epochs=epochs))
 
     def fit(self, selected: IntArray) -> NetworkPredictor:
         """Train the final predictor on all rows that may train."""
