@@ -236,6 +236,8 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         (nested(), "is no saved selector, or a damaged one: "),
         (written(Ridge()), "is no saved selector: give a file that save has written"),
         (written({"format": "ngp-selector/2", "selector": 1}), "is no saved selector: "),
+        (written({"format": "ngp-selector/1", "selector": 1}), "is no saved selector: "),
+        (written({"format": "ngp-selector/1"}), "is no saved selector: "),
         (written(os.path.join), r"holds posixpath\.join, which this version of ngp doesn't trust: "),
         (written(FunctionTransformer(re.escape)), r"holds re\.escape, which "),
     ]:

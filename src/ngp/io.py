@@ -84,6 +84,8 @@ def load(path: str | PathLike[str]) -> NeuralGreedyPursuit:
     _require_skops()
     from skops.io import loads
 
+    from ngp.selector import NeuralGreedyPursuit
+
     content = Path(path).read_bytes()
     try:
         check_archive(content)
@@ -98,9 +100,9 @@ def load(path: str | PathLike[str]) -> NeuralGreedyPursuit:
         raise ValueError(
             f"{path} holds {', '.join(refused)}, which this version of ngp doesn't trust: save the selector again."
         )
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    selector = document.get("selector") if isinstance(document, dict) and document.get("format") == FORMAT else None
+    if not isinstance(selector, NeuralGreedyPursuit):
         raise ValueError(f"{path} is no saved selector: give a file that save has written.")
-    selector: NeuralGreedyPursuit = document["selector"]
     return selector
 
 

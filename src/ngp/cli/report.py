@@ -34,6 +34,9 @@ def report(result: Path, out: Path | None) -> None:
         found = Result.read(result)
     except ValueError as error:
         raise Refusal(in_words(error)) from error
-    with writing(out):
-        write_report(found, out)
+    try:
+        with writing(out):
+            write_report(found, out)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Refusal(f"{result} is a damaged result, whose parts don't fit together: select again.") from error
     click.echo(f"Report: {out}")

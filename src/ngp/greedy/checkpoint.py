@@ -77,7 +77,8 @@ class Checkpoint:
             raise CheckpointError(f"{path} is no checkpoint, or a damaged one: {WAYS_OUT}.") from error
         version = identity.get("ngp's version", "of an unknown version")
         raise CheckpointError(
-            f"{path} was written by ngp {version}, whose format {found!r} isn't this version's {FORMAT!r}: {WAYS_OUT}."
+            f"{path} was written by ngp {version:.60}, whose format {found!r:.60} isn't this version's {FORMAT!r}: "
+            f"{WAYS_OUT}."
         )
 
     def check(self, path: Path, identity: Mapping[str, str], problem: Problem) -> None:
