@@ -37,6 +37,8 @@ def report(result: Path, out: Path | None) -> None:
     try:
         with writing(out):
             write_report(found, out)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except click.ClickException:
+        raise
+    except Exception as error:  # of any kind: numpy, matplotlib and jinja2 each have their own
         raise Refusal(f"{result} is a damaged result, whose parts don't fit together: select again.") from error
     click.echo(f"Report: {out}")

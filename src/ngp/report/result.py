@@ -291,7 +291,7 @@ class Result:
             )
         try:
             result: Self = _parsed(cls, document)
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is a damaged result: {str(error)[:200]}.") from error
         return result
 
