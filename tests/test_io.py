@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
@@ -185,13 +188,56 @@ def inflated() -> bytes:
     return content.getvalue()
 
 
+def changed(content: bytes, change: Callable[[Any], Any]) -> bytes:
+    """The same file, with what the selector is replaced."""
+    new = BytesIO()
+    with ZipFile(BytesIO(content)) as archive, ZipFile(new, "w") as other:
+        for name in archive.namelist():
+            part = archive.read(name)
+            if name == "schema.json":
+                document = json.loads(part)
+                document["content"]["selector"] = change(document["content"]["selector"])
+                part = json.dumps(document).encode()
+            other.writestr(name, part)
+    return new.getvalue()
+
+
+def repeated() -> bytes:
+    """A file of which a thousand arrays are one and the same part."""
+
+    def copies(node: Any) -> Any:
+        array = node["content"][0]
+        node["content"] = [array | {"__id__": number} for number in range(1, 1001)]
+        return node
+
+    return changed(written({"format": "ngp-selector/1", "selector": [np.zeros(1000)]}), copies)
+
+
+def nested() -> bytes:
+    """A small array of lists, each of which holds the one before twice: 2 ** 40 objects in all."""
+
+    def doubled(node: Any) -> Any:
+        item = node["content"][0]["content"][0]
+        kind = {"__class__": "list", "__module__": "builtins"}
+        for number in range(40):
+            again = kind | {"__loader__": "CachedNode", "__id__": item["__id__"]}
+            item = kind | {"__loader__": "ListNode", "__id__": number + 1, "content": [item, again]}
+        return node | {"content": [item]}
+
+    return changed(written({"format": "ngp-selector/1", "selector": np.array([[1, "a"]], dtype=object)}), doubled)
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     for content, message in [
         (b"PK", "is no saved selector, or a damaged one: give a file that save has written"),
         (b"", "is no saved selector, or a damaged one: "),
-        (inflated(), r"would unpack to 10,000,000 bytes, more than its size: "),
+        (inflated(), "is no saved selector, or a damaged one: "),
+        (repeated(), "is no saved selector, or a damaged one: "),
+        (nested(), "is no saved selector, or a damaged one: "),
         (written(Ridge()), "is no saved selector: give a file that save has written"),
         (written({"format": "ngp-selector/2", "selector": 1}), "is no saved selector: "),
+        (written({"format": "ngp-selector/1", "selector": 1}), "is no saved selector: "),
+        (written({"format": "ngp-selector/1"}), "is no saved selector: "),
         (written(os.path.join), r"holds posixpath\.join, which this version of ngp doesn't trust: "),
         (written(FunctionTransformer(re.escape)), r"holds re\.escape, which "),
     ]:
@@ -231,6 +277,14 @@ def test_nothing_half_written_is_left(tmp_path: Path) -> None:
         write_whole(tmp_path / "report.md", 3)  # type: ignore[arg-type]
     assert [path.name for path in tmp_path.iterdir()] == ["report.md"]
     assert (tmp_path / "report.md").read_bytes() == b"second"
+
+
+def test_several_threads_may_write_one_file(tmp_path: Path) -> None:
+    contents = [bytes([number]) * 1000 for number in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda content: write_whole(tmp_path / "run.npz", content), contents))
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+    assert (tmp_path / "run.npz").read_bytes() in contents
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has neither modes nor links for everyone")

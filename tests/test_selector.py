@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from threading import Barrier, Thread
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ngp import NeuralGreedyPursuit, NGPClassifier, NGPRegressor
 from ngp._formatting import step_line
@@ -35,7 +38,7 @@ from ngp.datasets import make_artificial, make_gravitation
 from ngp.greedy.candidates import Search
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, MaxFits, RelativeImprovement
-from ngp.predictors import SSFN
+from ngp.predictors import MLP, SSFN
 from ngp.predictors.ssfn import SSFNScorer
 
 FAST = SSFN(n_units=15, n_draws=1, refit_units=15)
@@ -696,3 +699,51 @@ class Interrupting(LinearRegression):
 
     def fit(self, X: Any, y: Any) -> Any:
         raise KeyboardInterrupt
+
+
+def test_fits_side_by_side_have_one_blas_thread_and_give_back_the_others() -> None:
+    """The first one ends while the second one runs: the limit must outlast it, and no longer than the second one."""
+
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    def run(on_step: Callable[[Any], None]) -> None:
+        NGPRegressor(FAST, n_features_to_select=1, random_state=0).set_callbacks(OnStep(on_step)).fit(*make_data())
+
+    both, seen = Barrier(2), list[set[int]]()
+    first = Thread(target=run, args=[lambda _: both.wait(60)])
+
+    def outlast(_: Any) -> None:
+        both.wait(60)
+        first.join(60)
+        seen.append(threads())
+
+    second = Thread(target=run, args=[outlast])
+    with threadpool_limits(2, user_api="blas"):
+        for thread in (first, second):
+            thread.start()
+        second.join(60)
+        assert (seen, threads()) == ([{1}], {2})
+
+
+def test_once_the_time_is_up_the_final_predictor_is_not_searched_for(tmp_path: Path) -> None:
+    """It has the settings of the last step; `cut` searches as usual."""
+    X, y = make_data()
+    widths, epochs = {"n_units": 15, "n_draws": 2}, {"n_units": 5, "epochs": 2}
+    for place, (searching, settled) in enumerate(
+        [
+            (SSFN(**widths), lambda ridge: SSFN(**widths, refit_units=15, ridge=ridge)),
+            ([SSFN(**widths)], lambda _: [SSFN(**widths, refit_units=15, ridge=100)]),
+            (MLP(**epochs), lambda _: MLP(**epochs, refit_epochs=2)),
+        ]
+    ):
+        at_leisure = NGPRegressor(searching, n_features_to_select=1, random_state=0).fit(X, y)
+        late = clone(at_leisure).set_params(n_features_to_select=2, max_time=1e-9, checkpoint=tmp_path / f"{place}.npz")
+        with pytest.warns(UserWarning, match="Nothing was selected"):
+            late.fit(X, y)
+        late.fit(X, y)  # goes on, and has time for a single step
+        same = clone(at_leisure).set_params(predictor=settled(late.path_[1].ridge)).fit(X, y)
+        assert late.order_.tolist() == same.order_.tolist() == [4]
+        np.testing.assert_array_equal(late.predict(X), same.predict(X))
+        assert (late.predict(X) != at_leisure.predict(X)).any()
+        np.testing.assert_array_equal(late.cut(1, X, y).predict(X), at_leisure.predict(X))

@@ -25,7 +25,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state, check_X_y
 from sklearn.utils._param_validation import Interval, validate_parameter_constraints
-from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, BoolArray, IntArray
 from ngp.baselines import Baseline, packages, registry
@@ -34,6 +33,7 @@ from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
 from ngp.data.folds import make_rounds
 from ngp.data.problem import code_targets, detect_task
 from ngp.data.sources import refuse_sources
+from ngp.kernels.parallel import one_blas_thread
 from ngp.predictors.estimator import resolve_scoring
 from ngp.selector import NeuralGreedyPursuit
 
@@ -483,7 +483,7 @@ def _score(trial: _Trial, train: IntArray, test: IntArray, columns: IntArray) ->
         try:
             if not len(columns):
                 predictor = DummyClassifier(strategy="prior") if trial.classes else DummyRegressor()
-            with threadpool_limits(1, user_api="blas"):  # threads that wait for each other take longer
+            with one_blas_thread:  # threads that wait for each other take longer
                 scores[label] = trial.scorer(clone(predictor).fit(inputs, trial.y[train]), test_inputs, trial.y[test])
         except Exception as error:
             failed.append(f"{label}: {_first_line(error)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from zipfile import ZipFile
 if TYPE_CHECKING:
     from ngp.selector import NeuralGreedyPursuit
 
-__all__ = ["load", "markdown_table", "refuse_other_suffixes", "save", "write_whole"]
+__all__ = ["check_archive", "load", "markdown_table", "refuse_other_suffixes", "save", "write_whole"]
 
 FORMAT = "ngp-selector/1"
 
@@ -52,6 +53,7 @@ def save(selector: NeuralGreedyPursuit, path: str | PathLike[str]) -> None:
     check_is_fitted(selector)
     try:
         content = dumps({"format": FORMAT, "selector": selector})
+        _check_parts(content)
     except Exception as error:  # of any kind: objects of users are taken apart
         raise ValueError(f"This selector can't be saved, because skops can't take it apart ({error}).") from error
     if refused := _untrusted(content):
@@ -82,27 +84,54 @@ def load(path: str | PathLike[str]) -> NeuralGreedyPursuit:
     _require_skops()
     from skops.io import loads
 
+    from ngp.selector import NeuralGreedyPursuit
+
     content = Path(path).read_bytes()
     try:
-        with ZipFile(BytesIO(content)) as archive:
-            n_bytes = sum(member.file_size for member in archive.infolist())
-        is_bomb = n_bytes > len(content)  # `save` compresses nothing
-        refused = [] if is_bomb else _untrusted(content)
-        document = {} if is_bomb or refused else loads(content, trusted=_trusted())
+        check_archive(content)
+        _check_parts(content)
+        refused = _untrusted(content)
+        document = {} if refused else loads(content, trusted=_trusted())
     except Exception as error:  # of any kind: zipfile, json, numpy and skops each have their own
         raise ValueError(
             f"{path} is no saved selector, or a damaged one: give a file that save has written."
         ) from error
-    if is_bomb:
-        raise ValueError(f"{path} would unpack to {n_bytes:,} bytes, more than its size: save has not written it.")
     if refused:
         raise ValueError(
             f"{path} holds {', '.join(refused)}, which this version of ngp doesn't trust: save the selector again."
         )
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    selector = document.get("selector") if isinstance(document, dict) and document.get("format") == FORMAT else None
+    if not isinstance(selector, NeuralGreedyPursuit):
         raise ValueError(f"{path} is no saved selector: give a file that save has written.")
-    selector: NeuralGreedyPursuit = document["selector"]
     return selector
+
+
+def check_archive(content: bytes) -> None:
+    """Refuse a zip archive that is damaged, or holds more bytes than its own: nothing in it is compressed."""
+    with ZipFile(BytesIO(content)) as archive:
+        n_bytes = sum(member.file_size for member in archive.infolist())
+        if n_bytes > len(content):
+            raise ValueError(f"it would unpack to {n_bytes:,} bytes")
+        if name := archive.testzip():
+            raise ValueError(f"its part {name} is damaged")
+
+
+def _check_parts(content: bytes) -> None:
+    """Refuse a file that needs many times its size in memory: parts that are read again and again, nested objects."""
+    with ZipFile(BytesIO(content)) as archive:
+        waiting, parts = [json.loads(archive.read("schema.json"))], set[tuple[str, int]]()
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, list):
+                waiting += node
+            elif isinstance(node, dict):
+                waiting += node.values()
+                if isinstance(node.get("file"), str):  # objects of the same number are read once
+                    parts.add((node["file"], node.get("__id__") or -len(parts)))
+                if node.get("type") == "json" and len(node["shape"]["content"]) > 1:
+                    raise ValueError("it holds an array of objects of more than one dimension")
+        if sum(archive.getinfo(name).file_size for name, _ in parts) > len(content):
+            raise ValueError("its parts are read more than once")
 
 
 def _untrusted(content: bytes) -> list[str]:

@@ -25,7 +25,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from ngp._formatting import nearest_in_words, step_line
 from ngp._progress import StatusLine, phase
@@ -36,7 +35,7 @@ from ngp.data.losses import LOSSES, labels, probabilities
 from ngp.data.problem import Problem, make_problem, warn_of_constant_features
 from ngp.greedy.candidates import Search
 from ngp.greedy.chance import chance_losses
-from ngp.greedy.checkpoint import Checkpoint, identity_of
+from ngp.greedy.checkpoint import Checkpoint, Saving, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
 from ngp.greedy.evidence import importances, p_values, rows_needed
 from ngp.greedy.loop import pursue
@@ -57,7 +56,7 @@ from ngp.greedy.stopping import (
     StopRule,
 )
 from ngp.io import refuse_other_suffixes
-from ngp.kernels.parallel import keep_workers
+from ngp.kernels.parallel import keep_workers, one_blas_thread
 from ngp.predictors.base import Constant, FittedPredictor, Predictor, Scorer
 from ngp.predictors.committee import PREDICTORS, bind_predictor, settled
 
@@ -125,6 +124,8 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         Which features get a p-value in the end (see `p_values_`): up to 60 selected ones, all candidates, or none.
     max_time : float or None, default=None
         Seconds after which no further step begins; each run that goes on with a checkpoint has as many of its own.
+        The final predictor then has the settings of the last step: what is best for it isn't searched for. (`cut`
+        trains one with the usual search.)
     n_jobs : int or None, default=None
         Parallel tasks, as everywhere in scikit-learn. The result doesn't depend on it.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
@@ -307,7 +308,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         object
             The selector itself, fitted.
         """
-        file = None if self.checkpoint is None else FilePath(self.checkpoint)
+        begin, file = perf_counter(), None if self.checkpoint is None else FilePath(self.checkpoint)
         saved = Checkpoint.read(file) if file else None
         seed = saved.seed if saved and self.random_state is None else None
         task = _prepare(self, X, y, sample_weight, cv_groups, seed)
@@ -317,21 +318,22 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         self.all_columns_score_ = nan
         # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
         line = StatusLine(bool(self.verbose))
-        with threadpool_limits(1, user_api="blas"), keep_workers(), line.shown():
+        with one_blas_thread, keep_workers(), line.shown():
             search, identity = task.search(), {}
             if file:
                 defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
                 defining |= {"task": self.task, "random_state": task.seed}
                 identity = identity_of(task.problem, task.fixed, defining)
             if file and saved:
-                saved.check(file, identity)
+                saved.check(file, identity, task.problem)
                 logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
             context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
-            save = (lambda steps: Checkpoint(identity, task.seed, steps).write(file)) if file else None
+            save = Saving(file, identity, task.seed) if file else None
             monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save, line)
             path = task.pursue(search, saved.steps if saved else (), monitor)
+            late = path.partial and self.max_time is not None and perf_counter() - begin >= self.max_time
             try:
-                self._finish(task.problem, search.scorer, path)
+                self._finish(task.problem, search.scorer, path, late)
             except KeyboardInterrupt:
                 self._keep_selection(task.problem, search.scorer, path)
             if not path.partial:
@@ -370,7 +372,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         begin = perf_counter()
         task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
         warn_of_constant_features(task.problem, task.fixed)
-        with threadpool_limits(1, user_api="blas"), keep_workers():
+        with one_blas_thread, keep_workers():
             return estimate_pursuit(
                 task.search(),
                 task.rule,
@@ -420,7 +422,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         if not isinstance(n_halves, Integral) or n_halves < 2 or n_halves % 2:
             raise ValueError(f"n_halves={n_halves!r} must be an even number of at least 2, since halves come in pairs.")
         task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
-        with threadpool_limits(1, user_api="blas"), keep_workers():
+        with one_blas_thread, keep_workers():
             selections = selections_on_halves(
                 task.problem, n_halves, task.seed, lambda half: task.pursue(task.search().on(half))
             )
@@ -463,7 +465,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """
         check_is_fitted(self)
         task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups, self._seed)
-        with threadpool_limits(1, user_api="blas"), keep_workers(), phase("estimating chance"):
+        with one_blas_thread, keep_workers(), phase("estimating chance"):
             self.chance_ = chance_losses(task.search(), self.path_, self._seed)
         return self.chance_
 
@@ -590,7 +592,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             if len(path) > 1 and not path.kept and path[1].p_value >= 0:
                 self.rows_needed_ = rows_needed(test, path)
 
-    def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
+    def _finish(self, problem: Problem, scorer: Scorer, path: Path, late: bool = False) -> None:
         """Set the fitted attributes."""
         self.task_ = "regression" if problem.classes is None else "classification"
         self.__dict__.pop("classes_", None)
@@ -771,18 +773,21 @@ class _SelectingPredictor(NeuralGreedyPursuit):
         if not other.encoder_.is_like(self.encoder_):
             raise ValueError("X has other columns or categories than in fit: give the X of fit, or one like it.")
         other.__dict__.pop("stability_", None)
-        with threadpool_limits(1, user_api="blas"), keep_workers():
+        with one_blas_thread, keep_workers():
             search = task.search()
             other._finish(task.problem, search.scorer, path)
             other._prove(task, search, path)
         return other
 
-    def _finish(self, problem: Problem, scorer: Scorer, path: Path) -> None:
+    def _finish(self, problem: Problem, scorer: Scorer, path: Path, late: bool = False) -> None:
         super()._finish(problem, scorer, path)
         self.predictor_: FittedPredictor = Constant.of(problem)
         if len(path.columns):
             with phase("training the final predictor"):
-                self.predictor_ = scorer.at(max(1, len(path.kept))).fit(path.columns)
+                final = scorer.at(max(1, len(path.kept)))
+                if late:
+                    final = final.without_search([path[0], *path.kept][-1].ridge)
+                self.predictor_ = final.fit(path.columns)
 
     def _predict_coded(self, X: npt.ArrayLike) -> FloatArray:
         check_is_fitted(self)

@@ -364,6 +364,12 @@ def test_report(houses: pd.DataFrame, call: Call, folder: Path) -> None:
     assert made.exit_code == 0
     assert made.stdout == "Report: out.html\n"
     assert (folder / "out.html").read_text(encoding="utf-8") == (folder / "one.html").read_text(encoding="utf-8")
+    document = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    document["features"]["names"].clear()
+    (folder / "out.json").write_text(json.dumps(document), encoding="utf-8")
+    refused = call("report", "out.json")
+    assert refused.exit_code == 2
+    assert refused.stderr == "Error: out.json is a damaged result, whose parts don't fit together: select again.\n"
 
 
 def test_every_option_is_documented() -> None:

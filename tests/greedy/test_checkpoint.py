@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -9,9 +10,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -20,6 +23,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import make_scorer
 from sklearn.preprocessing import FunctionTransformer
 
+import ngp
 from ngp import NGPRegressor
 from ngp.datasets import make_artificial
 from ngp.greedy import checkpoint
@@ -140,12 +144,17 @@ def test_another_runs_checkpoint_is_refused(tmp_path: Path) -> None:
 def test_another_versions_checkpoint_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "run.npz"
     fit(file, on_step=stop_after(1))
+    version = ngp.__version__
     monkeypatch.setattr("ngp.__version__", "77")
     with pytest.raises(CheckpointError, match=r"ngp's version was .* and is 77"):
         fit(file)
     monkeypatch.setattr(checkpoint, "FORMAT", "ngp-checkpoint/99")
-    with pytest.raises(CheckpointError, match=r"has the format 'ngp-checkpoint/\d', and this is 'ngp-checkpoint/99'"):
+    with pytest.raises(CheckpointError) as refused:
         fit(file)
+    assert str(refused.value).startswith(f"{file} was written by ngp {version}, whose format 'ngp-checkpoint/")
+    assert str(refused.value).endswith(
+        " isn't this version's 'ngp-checkpoint/99': give another path, or remove the file."
+    )
 
 
 def archive(**arrays: Any) -> bytes:
@@ -161,7 +170,30 @@ BROKEN = {
         document=np.frombuffer(json.dumps({"format": checkpoint.FORMAT}).encode(), np.uint8)
     ),
     "pickled": lambda _: archive(document=np.array([{"format": checkpoint.FORMAT}], dtype=object)),
+    "nothing": lambda _: b"",
+    "nested": lambda _: archive(document=np.full(10**5, ord("["), np.uint8)),
+    "compressed": lambda content: repacked(content, ZIP_DEFLATED),
+    "a shorter array": lambda content: content.replace(b"'shape': (24,)", b"'shape': (12,)"),
+    "another type": lambda content: with_steps(content, lambda steps: steps[1].update(loss="low")),
+    "a field too many": lambda content: with_steps(content, lambda steps: steps[0].update(more=1)),
 }
+
+
+def with_steps(content: bytes, change: Callable[[list[dict[str, Any]]], Any]) -> bytes:
+    """A checkpoint whose steps were changed by hand."""
+    with np.load(io.BytesIO(content)) as arrays:
+        steps = json.loads(arrays["steps"].tobytes())
+        change(steps)
+        return archive(**{**arrays, "steps": np.frombuffer(json.dumps(steps).encode(), np.uint8)})
+
+
+def repacked(content: bytes, compression: int) -> bytes:
+    """The same archive with 10 MB more in it."""
+    new = io.BytesIO()
+    with ZipFile(io.BytesIO(content)) as one, ZipFile(new, "w", compression) as other:
+        for name in one.namelist():
+            other.writestr(name, one.read(name) + (bytes(10**7) if name == "losses.npy" else b""))
+    return new.getvalue()
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -171,10 +203,66 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     for broken in BROKEN.values():
         content = broken(whole)
         file.write_bytes(content)
-        for path in (file, tmp_path):  # neither is a folder
-            with pytest.raises(CheckpointError, match=r" is no checkpoint: give another path, or remove the file\."):
-                fit(path)
+        assert content != whole
+        with pytest.raises(
+            CheckpointError, match=r"run\.npz is no checkpoint, or a damaged one: give another path, or "
+        ):
+            fit(file)
         assert file.read_bytes() == content
+    with pytest.raises(CheckpointError, match=r" can't be read \(Is a directory\): give another path\."):
+        fit(tmp_path)
+
+
+IMPOSSIBLE: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "a group too many": lambda steps: steps[1].update(group=12),
+    "a negative group": lambda steps: steps[1].update(runner_up=-1),
+    "dropped before it was added": lambda steps: steps[1].update(dropped=3),
+    "no start": lambda steps: steps[0].update(kept=False),
+}
+
+
+def test_steps_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "run.npz"
+    fit(file, on_step=stop_after(1))
+    whole = file.read_bytes()
+    for what, change in IMPOSSIBLE.items():
+        file.write_bytes(with_steps(whole, change))
+        with pytest.raises(
+            CheckpointError, match=r"run\.npz holds steps that no run on these data can have made: give "
+        ):
+            fit(file)
+        assert Checkpoint.read(file), what
+
+
+def test_a_full_disk_ends_no_fit_and_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, n_written = tmp_path / "run.npz", list[int]()
+    original = os.fsync
+
+    def fsync(number: int) -> None:
+        n_written.append(number)
+        if 2 < len(n_written) < 5:  # the second and the third step
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        original(number)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    with pytest.warns(UserWarning, match="can't be written") as caught:
+        found = fit(file)
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith(f"{file} can't be written (No space left on device): the fit goes on")
+    assert caught[0].filename == __file__
+    assert everything(found) == everything(fit(None))
+    saved = Checkpoint.read(file)
+    assert saved
+    assert len(saved.steps) == 5  # there was room for the last one again
+    assert os.listdir(tmp_path) == ["run.npz"]
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    path, seen = tmp_path / "missing" / "run.npz", list[Any]()
+    with pytest.raises(CheckpointError) as refused:
+        fit(path, on_step=seen.append)
+    assert str(refused.value) == f"{path} can't be written (No such file or directory): give another path."
+    assert seen == []
 
 
 def test_steps_come_back_as_they_were() -> None:

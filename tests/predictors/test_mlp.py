@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from threading import Barrier, Event, Thread
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ngp.kernels.layers import draw_biases, draw_weights
 from ngp.kernels.scoring import _kernels
 from ngp.predictors import networks
 from ngp.predictors.base import ColumnSets
-from ngp.predictors.networks import FINAL_STREAM, MLP, STEP_STREAM, MLPScorer
+from ngp.predictors.networks import FINAL_STREAM, MLP, STEP_STREAM, MLPScorer, one_torch_thread
 
 pytestmark = pytest.mark.usefixtures("one_torch_thread")
 
@@ -517,3 +518,35 @@ def test_the_configuration_is_cloned_and_pickled() -> None:
     assert clone(config).get_params() == config.get_params()
     assert pickle.loads(pickle.dumps(config)).get_params() == config.get_params()
     assert config.classification_loss == "cross_entropy"
+
+
+def test_threads_side_by_side_give_back_torchs_threads() -> None:
+    """The first one ends while the second one has a single thread, which must not be what is given back."""
+    both, ended, seen = Barrier(2), Event(), list[int]()
+
+    def first() -> None:
+        with one_torch_thread():
+            both.wait(60)
+        seen.append(torch.get_num_threads())
+        ended.set()
+
+    def second() -> None:
+        with one_torch_thread():
+            both.wait(60)
+            ended.wait(60)
+            with one_torch_thread():
+                pass
+            seen.append(torch.get_num_threads())
+        seen.append(torch.get_num_threads())
+
+    torch.set_num_threads(2)
+    threads = [Thread(target=function) for function in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    late = Thread(target=lambda: seen.append(torch.get_num_threads()))
+    late.start()
+    late.join()
+    torch.set_num_threads(1)  # as in all tests of this file
+    assert seen == [2, 1, 2, 2]

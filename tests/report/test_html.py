@@ -391,6 +391,18 @@ def test_a_result_from_a_file_gives_the_same_report(tmp_path: Path) -> None:
     assert written(result, tmp_path) == html_of("nasty")
 
 
+def test_half_a_pair_of_surrogates_is_shown_as_its_escape(tmp_path: Path) -> None:
+    """As JSON can hold it, wherever a result has texts that come from users."""
+    result = cases.regression().result
+    half = "half \ud800"
+    asked = replace(result.asked, target=half, call=half, command=half, data=[half])
+    features = replace(result.features, names=[f"{name} {half}" for name in result.features.names])
+    result = replace(result, asked=asked, features=features)
+    result.write(tmp_path / "result.json")
+    write_report(Result.read(tmp_path / "result.json"), tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text("utf-8").count(r"half \ud800") > 5
+
+
 def test_the_users_style_of_figures_changes_nothing(tmp_path: Path) -> None:
     from matplotlib import rc_context
 

@@ -305,6 +305,9 @@ BROKEN: dict[str, tuple[str | Callable[[], str], str]] = {
     "a part is missing": (broken(lambda d: d.pop("fit")), "is a damaged result: .* 'fit'"),
     "a field is missing": (broken(lambda d: d["path"][1].pop("loss")), "is a damaged result: .* 'loss'"),
     "a number is a text": (broken(lambda d: d["answer"].update(loss="x")), "is a damaged result: .* 'x'"),
+    "a text is a number": (broken(lambda d: d["path"][1].update(name=3)), "is a damaged result: 3 stands where .* str"),
+    "a number has a point": (broken(lambda d: d["path"][1].update(n_selected=1.5)), "is a damaged result: 1.5 stands"),
+    "a number is too large": (broken(lambda d: d["path"][1].update(columns=[10**30])), "is a damaged result: "),
     "an object is a number": (broken(lambda d: d.update(answer=3)), "is a damaged result: .*int"),
 }
 

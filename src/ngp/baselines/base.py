@@ -17,7 +17,6 @@ from sklearn.utils import ClassifierTags, RegressorTags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, column_or_1d, validate_data
-from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.encoding import ColumnEncoder, TableSelector, briefly_refused_gaps
@@ -25,6 +24,7 @@ from ngp.data.groups import make_groups
 from ngp.data.losses import labels, probabilities
 from ngp.data.problem import Problem, code_targets, detect_task, differ, make_problem
 from ngp.data.sources import refuse_sources
+from ngp.kernels.parallel import one_blas_thread
 from ngp.predictors.base import Predictor
 from ngp.predictors.committee import bind_predictor, resolve_predictor
 
@@ -266,7 +266,7 @@ class PredictorEstimator(BaseEstimator):  # type: ignore[misc]
         # By these folds a predictor finds its own size.
         problem = column_problem(X, y, predictor, task=self.task, cv=min(5, len(X)), seed=seed)
         scorer = bind_predictor(predictor, problem, random_state=seed, n_jobs=None, device="auto")
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread:
             self.predictor_ = scorer.at(1).fit(np.arange(X.shape[1]))
         self._remember_targets(y, problem.classes)
         return self

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, check_X_y
-from threadpoolctl import threadpool_limits
 
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.baselines.base import Baseline, PredictorEstimator, TrainingData, column_problem
@@ -25,6 +24,7 @@ from ngp.data.encoding import ColumnEncoder, briefly_refused_gaps
 from ngp.data.folds import make_rounds
 from ngp.data.problem import Problem
 from ngp.greedy.path import standard_error
+from ngp.kernels.parallel import one_blas_thread
 from ngp.predictors.base import ColumnSets, FittedPredictor
 from ngp.predictors.committee import bind_predictor, resolve_predictor
 
@@ -86,7 +86,7 @@ class Elimination(Baseline):
         numbers = np.unique(data.origin)
         features = [np.flatnonzero(data.origin == number) for number in numbers]
         # The small matrix products gain nothing from BLAS threads and pay for their waiting.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread:
             steps = list(self._eliminate(problem, self._judge(bind, problem, data.seed), features))
         removed = np.concatenate([step.removed for step in steps])
         by_feature = np.zeros(len(numbers))
@@ -340,7 +340,7 @@ def roar_curve(
     n_removed = np.round(wanted * len(order)).astype(np.intp)
     scorer = bind_predictor(model, problem, random_state=seed, n_jobs=n_jobs, device="auto").at(1)
     rest = [np.concatenate([np.zeros(0, np.intp), *(blocks[i] for i in sorted(order[n:]))]) for n in n_removed]
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread:
         parts = scorer.add_losses(order[:0], ColumnSets.of([columns for columns in rest if len(columns)])).parts
     constant = scorer.constant_losses(problem)
     filled, weights = np.tile(constant.parts, (len(rest), 1)), constant.weights

@@ -34,6 +34,11 @@ def report(result: Path, out: Path | None) -> None:
         found = Result.read(result)
     except ValueError as error:
         raise Refusal(in_words(error)) from error
-    with writing(out):
-        write_report(found, out)
+    try:
+        with writing(out):
+            write_report(found, out)
+    except click.ClickException:
+        raise
+    except Exception as error:  # of any kind: numpy, matplotlib and jinja2 each have their own
+        raise Refusal(f"{result} is a damaged result, whose parts don't fit together: select again.") from error
     click.echo(f"Report: {out}")

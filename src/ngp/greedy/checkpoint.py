@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -23,12 +23,13 @@ from ngp import _formatting as words
 from ngp._types import AnyArray
 from ngp.data.problem import Problem
 from ngp.data.sources import ColumnSource, read_columns
-from ngp.greedy.path import Step
-from ngp.io import write_whole
+from ngp.greedy.path import Step, chosen
+from ngp.io import check_archive, write_whole
 
-__all__ = ["Checkpoint", "CheckpointError", "identity_of"]
+__all__ = ["Checkpoint", "CheckpointError", "Saving", "identity_of"]
 
 FORMAT = "ngp-checkpoint/4"
+WAYS_OUT = "give another path, or remove the file"
 ARRAYS = [field.name for field in fields(Step) if "Array" in str(field.type)]  # all other fields fit into JSON
 # What is known by a hash, or by a seed that nobody gave.
 UNTOLD = ("X", "y", "sample_weight", "validation rows", "groups", "fixed", "random_state")
@@ -60,20 +61,28 @@ class Checkpoint:
     def read(cls, path: Path) -> Checkpoint | None:
         """Read a file; None if there is none."""
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                document = _from_bytes(arrays["document"])
-                if document["format"] != FORMAT:
-                    raise CheckpointError(f"{path} has the format {document['format']!r}, and this is {FORMAT!r}.")
-                return cls(document["identity"], int(document["seed"]), steps_from_arrays(arrays))
+            content = path.read_bytes()
         except FileNotFoundError:
             return None
-        except CheckpointError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
-            raise CheckpointError(f"{path} is no checkpoint: give another path, or remove the file.") from error
+        except OSError as error:
+            raise CheckpointError(f"{path} can't be read ({error.strerror}): give another path.") from error
+        try:
+            check_archive(content)
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                document = _from_bytes(arrays["document"])
+                identity, found = {name: str(text) for name, text in document["identity"].items()}, document["format"]
+                if found == FORMAT:
+                    return cls(identity, int(document["seed"]), steps_from_arrays(arrays))
+        except Exception as error:  # of any kind: zipfile, zlib, json and numpy each have their own
+            raise CheckpointError(f"{path} is no checkpoint, or a damaged one: {WAYS_OUT}.") from error
+        version = identity.get("ngp's version", "of an unknown version")
+        raise CheckpointError(
+            f"{path} was written by ngp {version:.60}, whose format {found!r:.60} isn't this version's {FORMAT!r}: "
+            f"{WAYS_OUT}."
+        )
 
-    def check(self, path: Path, identity: Mapping[str, str]) -> None:
-        """Refuse to go on with the steps of another run."""
+    def check(self, path: Path, identity: Mapping[str, str], problem: Problem) -> None:
+        """Refuse to go on with the steps of another run, or with what no run can have written."""
         names = sorted({*identity, *self.identity})
         differences = [
             _difference(name, self.identity.get(name, ""), identity.get(name, ""))
@@ -81,10 +90,49 @@ class Checkpoint:
             if self.identity.get(name) != identity.get(name)
         ]
         if differences:
-            raise CheckpointError(
-                f"{path} is the checkpoint of another run ({', '.join(differences)}): "
-                "give another path, or remove the file."
-            )
+            raise CheckpointError(f"{path} is the checkpoint of another run ({', '.join(differences)}): {WAYS_OUT}.")
+        if not _are_possible(self.steps, problem):
+            raise CheckpointError(f"{path} holds steps that no run on these data can have made: {WAYS_OUT}.")
+
+
+@dataclass
+class Saving:
+    """Writes the checkpoint of a run after each step."""
+
+    path: Path
+    identity: Mapping[str, str]
+    seed: int
+    failed: bool = False  # whether it has been said that a step couldn't be saved
+
+    def __call__(self, steps: Sequence[Step]) -> None:
+        """Save all steps. If that fails at the start, the run does; later it goes on, with a single warning."""
+        try:
+            Checkpoint(self.identity, self.seed, steps).write(self.path)
+        except OSError as error:
+            problem = f"{self.path} can't be written ({error.strerror})"
+            if len(steps) == 1:
+                raise CheckpointError(f"{problem}: give another path.") from error
+            if not self.failed:
+                warnings.warn(
+                    f"{problem}: the fit goes on, and its steps are saved once that is possible again.", stacklevel=10
+                )
+            self.failed = True
+
+
+def _are_possible(steps: Sequence[Step], problem: Problem) -> bool:
+    """Whether steps have a start, name groups and columns that exist, and drop only what was added before."""
+    n_groups, n_columns = problem.groups.n_groups, problem.n_columns
+    for step in steps:
+        named = [group for group in (step.group, step.runner_up, step.dropped) if group is not None]
+        if not all(0 <= group < n_groups for group in named) or {len(step.losses), len(step.layers)} != {n_groups}:
+            return False
+        if not ((step.columns >= 0) & (step.columns < n_columns)).all():
+            return False
+    try:
+        chosen([step for step in steps if step.kept])
+    except (KeyError, IndexError):  # something is dropped twice; there are no steps
+        return False
+    return [number for number, step in enumerate(steps) if step.kept and step.action == "start"] == [0]
 
 
 def _difference(name: str, there: str, here: str) -> str:
@@ -189,7 +237,20 @@ def steps_from_arrays(arrays: Mapping[str, AnyArray]) -> tuple[Step, ...]:
     """Steps that were put into arrays by `steps_as_arrays`."""
     values: dict[str, list[Any]] = {name: np.split(arrays[name], arrays[f"{name} ends"][:-1]) for name in ARRAYS}
     plain: list[dict[str, Any]] = _from_bytes(arrays["steps"])
-    return tuple(Step(**each, **{name: values[name][i] for name in ARRAYS}) for i, each in enumerate(plain))
+    steps = tuple(Step(**each, **{name: values[name][i] for name in ARRAYS}) for i, each in enumerate(plain))
+    kinds = get_type_hints(Step)
+    if wrong := [name for step in steps for name, value in vars(step).items() if not _is_of(kinds[name], value)]:
+        raise TypeError(f"{wrong[0]} is of another type")
+    return steps
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    """Whether a value is of the type of a field of `Step`."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1 and np.can_cast(value.dtype, get_args(get_args(kind)[1])[0])
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    return type(value) in (get_args(kind) or (kind,)) or (kind is float and type(value) is int)
 
 
 def _as_bytes(document: Any) -> AnyArray:

@@ -39,11 +39,11 @@ from joblib.parallel import (
     ThreadingBackend,
     get_active_backend,
 )
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from ngp._progress import counted_in
 
-__all__ = ["chunk_length", "keep_workers", "on_cluster", "run_tasks"]
+__all__ = ["chunk_length", "keep_workers", "on_cluster", "one_blas_thread", "run_tasks"]
 
 Result = TypeVar("Result")
 Key = tuple[type[ParallelBackendBase], int]
@@ -228,28 +228,37 @@ def call(task: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class _OneBlasThread:
-    """One BLAS thread as in the selector's own process: other numbers of them would be rounded differently.
+    """One BLAS thread, for fits and their tasks: small matrix products are slower with more, and rounded differently.
 
-    The limit holds for the whole process. So the first of several tasks sets it, and the last one lifts it.
+    The limit holds for the whole process. So the first of several users sets it, and the last one lifts it.
     """
 
     def __init__(self) -> None:
-        self._lock, self._tasks = threading.Lock(), 0
+        self._lock, self._users = threading.Lock(), 0
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._tasks == 0:
+            if self._users == 0:
+                _let_any_thread_set_limits()
                 self._limits = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
-            self._tasks += 1
+            self._users += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._tasks -= 1
-            if self._tasks == 0:
+            self._users -= 1
+            if self._users == 0:
+                _let_any_thread_set_limits()
                 self._limits.unregister()
+                _let_any_thread_set_limits()
 
 
 one_blas_thread = _OneBlasThread()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Since threadpoolctl 3.8, the limits of all threads but the first one to set any are silently ignored."""
+    if hasattr(OpenBLASController, "clear_controlling_thread"):
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
 @lru_cache(maxsize=1)

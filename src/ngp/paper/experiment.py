@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import joblib
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ngp import __version__
 from ngp.io import markdown_table, write_whole
+from ngp.kernels.parallel import one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ def _results(trials: list[Trial], n_jobs: int) -> Iterator[tuple[Trial, Record]]
 def _run(trial: Trial, n_jobs: int) -> tuple[Trial, Record]:
     """Run with one BLAS thread, since their number can change the last digits."""
     start = perf_counter()
-    with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
+    with warnings.catch_warnings(), one_blas_thread:
         warnings.simplefilter("ignore")  # constant pixels, empty selections, LASSO's iterations: the tables show them
         result = trial.run(**trial.parameters, n_jobs=n_jobs)
     return trial, {**result, "seconds": perf_counter() - start}

@@ -243,6 +243,13 @@ class Scorer(ABC):
         """
         return self
 
+    def without_search(self, ridge: float) -> Scorer:
+        """Return a scorer whose `fit` is quick: with this ridge (NaN if there is none) rather than a search.
+
+        By default it is this one itself: its `fit` searches for nothing.
+        """
+        return self
+
     def at(self, step: int) -> Scorer:
         """Return the scorer of a step, by default this one for all steps.
 

@@ -169,6 +169,10 @@ class CommitteeScorer(Scorer):
         same = all(now is before for now, before in zip(tuned, self.scorers, strict=True))
         return self if same else replace(self, scorers=tuned)
 
+    def without_search(self, ridge: float) -> CommitteeScorer:
+        """Let no member search."""
+        return replace(self, scorers=tuple(scorer.without_search(ridge) for scorer in self.scorers))
+
     def constant_losses(self, problem: Problem) -> Losses:
         """Losses of the constant prediction, the same for all members."""
         return self.scorers[0].constant_losses(problem)

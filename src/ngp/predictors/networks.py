@@ -5,19 +5,20 @@ All candidates of a step are trained together: they begin with the same weights 
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import groupby, pairwise, product
 from math import inf, isfinite, isqrt, prod
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ngp._progress import counted_in
@@ -407,6 +408,12 @@ class NetworkScorer(BoundScorer):
         """A seed for torch, made of the pursuit's and a key."""
         return int(np.random.SeedSequence([self.seed, *key]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
+    def without_search(self, ridge: float) -> Self:
+        """The scorer whose final network is trained for as many epochs as in the pursuit, unless these are given."""
+        config = self.config
+        epochs = config.epochs if config.refit_epochs == "auto" else config.refit_epochs
+        return replace(self, config=clone(config).set_params(refit_epochs=epochs))
+
     def fit(self, selected: IntArray) -> NetworkPredictor:
         """Train the final predictor on all rows that may train."""
         selected = np.asarray(selected, dtype=np.intp)
@@ -476,17 +483,40 @@ def _predictions(problem: Problem, scorer: NetworkScorer, step: _Step, candidate
     return [values + mean for values in predictions]
 
 
-@contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Tasks run side by side, each in a thread of its own: torch needs no more of them."""
-    import torch
+class _OneTorchThread:
+    """Tasks run side by side, each in a thread of its own: torch needs no more of them.
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    The number of torch's threads is that of the thread that sets it and of those that begin later. So each thread
+    gets back what the first of them found.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._own, self._users = threading.Lock(), threading.local(), 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        import torch
+
+        if getattr(self._own, "inside", False):
+            yield
+            return
+        with self._lock:
+            found = torch.get_num_threads()  # asked for always: a thread's first question would undo what it has set
+            if self._users == 0:
+                self._before = found
+            self._users += 1
+            torch.set_num_threads(1)
+        self._own.inside = True
+        try:
+            yield
+        finally:
+            self._own.inside = False
+            with self._lock:
+                self._users -= 1
+                torch.set_num_threads(self._before)
+
+
+one_torch_thread = _OneTorchThread()
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
+from math import isnan
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import KFold
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -517,6 +518,11 @@ class SSFNScorer(BoundScorer):
         return LayerTask(segments, weights, targets.astype(self.dtype), base, slots, state, config.n_units, penalties)
 
     # ------------------------------------------------------------ the final predictor
+
+    def without_search(self, ridge: float) -> SSFNScorer:
+        """The scorer whose final predictor is as wide as in the pursuit, unless its width is given."""
+        config = clone(self.config).set_params(ridge=self.ridge if isnan(ridge) else ridge)
+        return self._with(config=config.set_params(refit_units=self._refit_widths[0][0]))
 
     def fit(self, selected: IntArray) -> FittedPredictor:
         """Train the final predictor on all rows that may train."""

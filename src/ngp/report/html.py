@@ -78,7 +78,8 @@ def write_report(result: Result, path: str | PathLike[str]) -> None:
         return drawn
 
     drawing = {"draw": draw, "draw_curves": draw_curves, "style": style}
-    write_whole(Path(path), template.render(describe(result), **drawing).encode("utf-8"))
+    page = template.render(describe(result), **drawing)
+    write_whole(Path(path), page.encode("utf-8", "backslashreplace"))  # a name may hold half a surrogate pair
 
 
 PLOTS: dict[str, Callable[..., object]] = {

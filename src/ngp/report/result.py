@@ -303,13 +303,13 @@ class Result:
         found = document.get("schema") if isinstance(document, dict) else None
         if found != SCHEMA:
             raise ValueError(
-                f"{path} is not a result that this version of ngp can read: its field schema is {found!r} instead of "
-                f"{SCHEMA!r}."
+                f"{path} is not a result that this version of ngp can read: its field schema is {found!r:.60} instead "
+                f"of {SCHEMA!r}."
             )
         try:
             result: Self = _parsed(cls, document)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path} is a damaged result: {error}.") from error
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is a damaged result: {str(error)[:200]}.") from error
         return result
 
     def to_json(self) -> str:
@@ -357,6 +357,8 @@ def _parsed(kind: Any, value: Any) -> Any:
         return [_parsed(arguments[0], item) for item in value]
     if kind is float:
         return nan if value is None else float(value)
+    if kind in (bool, int, str) and type(value) is not kind:
+        raise TypeError(f"{value!r} stands where there must be {kind.__name__}")
     return value
 
 
