@@ -261,7 +261,7 @@ def test_a_path_that_cannot_be_written_is_refused_before_the_first_step(tmp_path
     path, seen = tmp_path / "missing" / "run.npz", list[Any]()
     with pytest.raises(CheckpointError) as refused:
         fit(path, on_step=seen.append)
-    assert str(refused.value) == f"{path} can't be written (No such file or directory): give another path."
+    assert str(refused.value) == f"The folder {path.parent} of run.npz doesn't exist: make it, or give another."
     assert seen == []
 
 

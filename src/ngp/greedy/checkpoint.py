@@ -109,9 +109,10 @@ class Saving:
         try:
             Checkpoint(self.identity, self.seed, steps).write(self.path)
         except OSError as error:
-            problem = f"{self.path} can't be written ({error.strerror})"
+            problem = f"{self.path} can't be written ({error.strerror or 'its folder is gone'})"
             if len(steps) == 1:
-                raise CheckpointError(f"{problem}: give another path.") from error
+                way_out = f"{problem}: give another path." if error.strerror else str(error)
+                raise CheckpointError(way_out) from error
             if not self.failed:
                 warnings.warn(
                     f"{problem}: the fit goes on, and its steps are saved once that is possible again.", stacklevel=10

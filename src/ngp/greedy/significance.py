@@ -198,10 +198,18 @@ class SignificanceTest:
     @phase("testing")
     def alone(self, selected: IntArray, candidates: ColumnSets) -> FloatArray:
         """p-value of each candidate as if it had been the only one: for those that were not chosen among others."""
-        signals, orders = self._signals(selected, 1), self._orders(len(selected), 0, self.looks[-1])
+        signals = self._signals(selected, 1)
         length = max(1, CHUNK_NUMBERS // len(signals.left.rows) // max(1, int(candidates.sizes.max(initial=1))))
-        chunks = [(candidates.part(i, i + length), orders, self.looks) for i in range(0, len(candidates), length)]
-        return np.concatenate(run_tasks(_chunk_alone, chunks, self.n_jobs, shared=(self.problem, signals)))
+        p_values, doubtful = np.ones(len(candidates)), np.arange(len(candidates))
+        for number in (self.looks[0], self.looks[-1]):
+            orders, some = self._orders(len(selected), 0, number), candidates.take(doubtful)
+            chunks = [(some.part(i, i + length), orders) for i in range(0, len(some), length)]
+            found = np.concatenate(run_tasks(_chunk_alone, chunks, self.n_jobs, shared=(self.problem, signals)))
+            p_values[doubtful] = found
+            doubtful = doubtful[found >= CLEAR]
+            if not len(doubtful):
+                break
+        return p_values
 
     def _tried(
         self, trial: Trial, logs: FloatArray, p_values: FloatArray, first: Callable[[int], Leaders]
@@ -438,21 +446,14 @@ def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: I
     return least, places
 
 
-def _chunk_alone(
-    problem: Problem, signals: Signals, sets: ColumnSets, orders: IntArray, looks: Sequence[int]
-) -> FloatArray:
-    """p-value of each of some candidates as if there were no others, from as many permutations as it takes."""
+def _chunk_alone(problem: Problem, signals: Signals, sets: ColumnSets, orders: IntArray) -> FloatArray:
+    """p-value of each of some candidates as if there were no others."""
     functions, starts = _chunk_functions(problem, signals, sets.columns), sets.bounds[:-1]
     found = np.minimum.reduceat(signals.evidence(np.abs(functions @ signals.values)), starts)
-    null, p_values = np.zeros((0, len(sets))), np.ones(len(sets))
-    for number in looks:
-        logs = [logs for _, logs in _permuted_evidence(signals, functions, orders[len(null) : number])]
-        null = np.concatenate([null, *(np.minimum.reduceat(each, starts, axis=1) for each in logs)])
-        p_values = np.array([_ranked(found[[i]], null[:, i])[0] for i in range(len(sets))])
-        exceeding = (null <= found + ROUNDING).sum(axis=0)
-        if ((exceeding >= EXCEEDED) | (p_values < CLEAR)).all():
-            break
-    return p_values
+    null = np.empty((len(orders), len(sets)))
+    for some, logs in _permuted_evidence(signals, functions, orders):
+        null[some] = np.minimum.reduceat(logs, starts, axis=1)
+    return np.array([_ranked(found[[i]], null[:, i])[0] for i in range(len(sets))])
 
 
 def _permuted_evidence(signals: Signals, functions: AnyArray, orders: IntArray) -> Iterator[tuple[slice, FloatArray]]:
