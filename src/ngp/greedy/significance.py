@@ -411,7 +411,7 @@ def _new(series: AnyArray, memory: FloatArray) -> AnyArray:
 def _sent(signals: AnyArray, order: IntArray) -> AnyArray:
     """Signals (J, V) so arranged that they meet the rows of a candidate in some order, which may repeat rows."""
     places = np.argsort(order, kind="stable")
-    if len(np.unique(order)) == len(order):
+    if (order[places] == np.arange(len(order))).all():
         return signals[places]
     sent = np.zeros_like(signals)
     np.add.at(sent, order, signals)
