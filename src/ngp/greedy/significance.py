@@ -98,6 +98,18 @@ class Signals:
     n_columns: int  # of all candidates
     memory: FloatArray  # of the residuals, if rows are in time: by what they follow those before
 
+    @cached_property
+    def corrections(self) -> AnyArray:
+        """What makes correlations of freed columns (Q + V) as large, on average, as after a permutation.
+
+        What a column is freed of is lost: it has fewer degrees of freedom, and the signals have a part elsewhere.
+        """
+        beside = self.values - self.basis.T @ (self.basis @ self.values)
+        freedom = max(1, len(beside) - len(self.basis))
+        sizes = np.sqrt((beside**2).sum(axis=0) / freedom)
+        found: AnyArray = np.divide(1, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+        return found
+
     @property
     def residuals(self) -> AnyArray:
         """The residuals alone (J, Q)."""
@@ -447,9 +459,17 @@ def _chunk_null(problem: Problem, signals: Signals, columns: IntArray, orders: I
 
 
 def _chunk_alone(problem: Problem, signals: Signals, sets: ColumnSets, orders: IntArray) -> FloatArray:
-    """p-value of each of some candidates as if there were no others."""
-    functions, starts = _chunk_functions(problem, signals, sets.columns), sets.bounds[:-1]
-    found = np.minimum.reduceat(signals.evidence(np.abs(functions @ signals.values)), starts)
+    """p-value of each of some candidates as if there were no others.
+
+    Functions are those of what the selected columns don't say about a column, not of the column: if that is independent
+    of them, so are these, however the selected columns bear on the targets.
+    """
+    values = scaled_columns(problem, sets.columns, signals.left.rows, CLIP)
+    own = values - _known(values, signals.basis)
+    deviations = own.std(axis=1, keepdims=True)
+    own = np.divide(own, deviations, out=np.zeros_like(own), where=deviations > 0)
+    functions, starts = _functions_of(signals, own), sets.bounds[:-1]
+    found = np.minimum.reduceat(signals.evidence(np.abs(functions @ signals.values) * signals.corrections), starts)
     null = np.empty((len(orders), len(sets)))
     for some, logs in _permuted_evidence(signals, functions, orders):
         null[some] = np.minimum.reduceat(logs, starts, axis=1)
@@ -468,7 +488,11 @@ def _permuted_evidence(signals: Signals, functions: AnyArray, orders: IntArray) 
 
 def _chunk_functions(problem: Problem, signals: Signals, columns: IntArray) -> AnyArray:
     """Functions (8, n, J) of some columns, freed of what the selected columns say about them."""
-    functions = _freed(_functions(scaled_columns(problem, columns, signals.left.rows, CLIP)), signals.basis)
+    return _functions_of(signals, scaled_columns(problem, columns, signals.left.rows, CLIP))
+
+
+def _functions_of(signals: Signals, values: AnyArray) -> AnyArray:
+    functions = _freed(_functions(values), signals.basis)
     if not len(signals.memory):
         return functions
     functions = _new(functions, signals.memory)
