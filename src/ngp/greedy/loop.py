@@ -43,7 +43,11 @@ def pursue(
 
     Ctrl-C gives up the step that is being made and keeps those before; unproven steps are taken back even then.
     """
-    test = None if rule.level is None else SignificanceTest(search.problem, rule.level, n_jobs=n_jobs)
+    test = (
+        None
+        if rule.level is None
+        else SignificanceTest(search.problem, rule.level, n_jobs=n_jobs, quick=not rule.is_strict)
+    )
     pursuit = Pursuit(search, rule, test, floating, made, observer)
     try:
         if not made:

@@ -145,6 +145,7 @@ class SignificanceTest:
     level: float  # largest p-value that is significant: what is clear is found out quickly
     seed: int = 0  # the same in all fits: only the data decide
     n_jobs: int | None = None
+    quick: bool = False  # whether p-values only say what comes first: normal ones will do where they are clear
     looks: tuple[int, ...] = LOOKS
     tried_looks: tuple[int, ...] = TRIED_LOOKS
 
@@ -181,7 +182,8 @@ class SignificanceTest:
         found = run_tasks(_chunk_evidence, [(chunk,) for chunk in chunks], self.n_jobs, shared=shared)
         logs, bounds = (np.minimum.reduceat(np.concatenate(each), starts) for each in zip(*found, strict=True))
         exchangeable = self.problem.together is None and not self.problem.in_time
-        if exchangeable and bounds.min() <= log(CLEAR_SHARE * self.level):  # clear, whatever the distributions are
+        # Clear whatever the distributions are, or, to be quick, if correlations are normal.
+        if exchangeable and (logs if self.quick else bounds).min() <= log(CLEAR_SHARE * self.level):
             certain: FloatArray = np.exp(np.minimum(logs, 0))
             return certain
 
@@ -264,6 +266,8 @@ class SignificanceTest:
         best = float(logs[0])
         if best > log(HOPELESS_PAIR * self.level):
             return Pair(leading, 1.0)
+        if self.quick and best <= log(CLEAR_SHARE * self.level):
+            return Pair(leading[logs <= log(self.pair_level)], float(np.exp(best)))
         some = np.isin(factors.owners, leading)  # each with its own number of comparisons, so that fewer will do
         some[:: max(1, -(-len(some) // NULL_FACTORS))] = True
         null_factors = _Factors(factors.values[some], factors.owners[some], factors.residuals)
