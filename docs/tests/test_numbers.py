@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks import nonlinear, peer_tables, standardising, study_tables
+from benchmarks import inference, nonlinear, peer_tables, standardising, study_tables
 from benchmarks.designs import DESIGNS
 from docs import build_peers
 from docs.developer import build_scaling
@@ -115,6 +115,17 @@ def test_study_and_fifty_features() -> None:
     text = page("docs/how-it-works.md")
     assert f"{100 * false:.1f} % of the selected columns are false" in text
     assert f"predicts better on {better} of them and worse on {worse}" in text
+
+
+def test_inference() -> None:
+    text, results = (
+        page("docs/developer/study.md"),
+        json.loads((RESULTS / "inference.json").read_text(encoding="utf-8")),
+    )
+    assert "\n".join(inference.table(results["cells"])) in text
+    walks, clusters = (results["dependent"][kind] for kind in ("random walks", "clusters"))
+    assert f"(`TimeSeriesSplit`), {walks['selected_something']} select something" in text
+    assert f"(`cv_groups`) {clusters['selected_something']}." in text
 
 
 def test_default() -> None:

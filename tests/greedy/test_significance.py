@@ -79,6 +79,18 @@ def test_residuals_of_one_column_are_those_of_an_exact_leave_one_out(monkeypatch
 # ---------------------------------------------------------------- p-values
 
 
+def test_quick_p_values_differ_only_where_they_are_clear() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 12))
+    for strength, is_clear in ((0.0, False), (0.2, False), (0.5, True)):
+        problem = problem_of(X, strength * X[:, 3] + rng.normal(size=200))
+        plain, quick = p_values_of(problem), p_values_of(problem, quick=True)
+        assert (quick.min() < 1e-3) == is_clear
+        assert np.array_equal(plain <= 0.01, quick <= 0.01)
+        if not is_clear:
+            np.testing.assert_array_equal(plain, quick)
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 999), is_class=st.booleans(), unit=st.sampled_from([1e-18, 1e-7, 1e12]))
 def test_p_values_know_neither_units_nor_places(seed: int, is_class: bool, unit: float) -> None:
