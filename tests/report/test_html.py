@@ -254,15 +254,13 @@ def test_held_out_rows_are_called_so() -> None:
 
 
 def test_each_section_is_there_where_there_is_something_to_say() -> None:
-    pair = "What works together"
-    first, always = (
-        ["The path", "What each column does"],
-        ["What matters most", "How sure the choice is", "All candidates"],
-    )
+    matters, curves, pairs = "What matters most", "What each column does", "What works together"
+    always, groups = ["How sure the choice is", "All candidates"], "The groups"
     end = ["What was passed over", "How well it predicts", "What was done", "To do it again"]
-    assert Page(html_of("regression")).all("h2") == [*first, pair, *always, *end]
-    assert Page(html_of("digits")).all("h2") == ["The path", "The image", pair, *always, "The groups", *end]
-    assert Page(html_of("categories")).all("h2") == [*first, pair, *always[:2], "The groups", *end[1:]]
+    assert Page(html_of("regression")).all("h2") == ["The path", matters, curves, pairs, *always, *end]
+    assert Page(html_of("digits")).all("h2") == ["The path", matters, "The image", pairs, *always, groups, *end]
+    expected = ["The path", matters, curves, pairs, always[0], groups, *end[1:]]
+    assert Page(html_of("categories")).all("h2") == expected
 
 
 def test_a_heat_map_needs_three_steps(tmp_path: Path) -> None:

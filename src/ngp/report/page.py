@@ -113,10 +113,10 @@ def _sections(content: dict[str, Any]) -> dict[str, str]:
     path = content["result"].path
     headings = [
         ("path", "The path", len(path) > 1),
+        ("ranking", "What matters most", any(e.importance == e.importance for e in content["result"].evidence)),
         ("pixels", "The image", content["pixels"]),
         ("curves", "What each column does", content["result"].curves),
         ("together", "What works together", content["together"]["rows"]),
-        ("ranking", "What matters most", any(e.importance == e.importance for e in content["result"].evidence)),
         ("calls", "How sure the choice is", content["calls"]["table"].rows),
         ("stability", "How stable it is", content["halves"] and content["halves"]["table"].rows),
         ("candidates", "All candidates", len(until_end(path)) > 2),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ngp._formatting import counted, group_names, metric, only_additions, taken_back, undone
+from ngp._formatting import counted, group_names, metric, only_additions, share_with_error, taken_back, undone
 from ngp._types import BoolArray, FloatArray, IntArray
 from ngp.greedy.path import Step, additions
 from ngp.report.dependence import Curve
@@ -239,7 +239,9 @@ def draw_ranking(result: Result, ax: Axes) -> None:
         f"{rank}. {shown_name(result.groups.names[each.group], _longest(ax))}" for rank, each in enumerate(first, 1)
     ]
     ends = [max(0.0, share) + (error if error > 0 else 0.0) for share, error in zip(shares, errors, strict=True)]
-    _draw_bars(ax, names, shares, [f"{share:.1f}%" for share in shares], [BLUE] * len(names), ends)
+    _draw_bars(
+        ax, names, shares, [share_with_error(share / 100, np.nan) for share in shares], [BLUE] * len(names), ends
+    )
     ax.errorbar(shares, range(len(shares)), xerr=np.nan_to_num(errors), fmt="none", ecolor="black", elinewidth=1.0)
     _label_bars(
         ax, "rise of the loss without it (%)" if is_narrow(ax) else "share of the constant prediction's loss (%)"
