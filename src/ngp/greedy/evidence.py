@@ -18,6 +18,7 @@ from ngp.predictors.base import ColumnSets, Losses
 
 __all__ = ["importances", "p_values", "rows_needed"]
 
+N_STAGES = 2  # of a race: a few random layers will do to compare losses with and without a feature
 MOST_TIMES = 100  # as many rows as there are: more are not foreseen
 
 
@@ -26,7 +27,7 @@ def importances(search: Search, path: Path) -> FloatArray:
     found = np.full((search.problem.groups.n_groups, 2), np.nan)
     if not path.kept:
         return found
-    scorer = search.scorer_of(path.columns, len(path.kept))
+    scorer = search.scorer_of(path.columns, len(path.kept)).stages[:N_STAGES][-1]
     sets = ColumnSets.of([step.columns for step in path.kept])
     if len(sets) == 1 and len(sets.columns) == len(path.columns):  # nothing is left without it
         together = scorer.drop_losses(path.columns, ColumnSets.of([path.columns[:0]]))
