@@ -299,9 +299,12 @@ def _evidence(selector: NGPClassifier | NGPRegressor) -> str:
     rows = [("", "importance", "p-value", "")]
     for group in groups:
         importance = share_with_error(selector.importances_[group], selector.importance_errors_[group])
-        doubt = "" if group in significant or group in others else "not significant at a false discovery rate of 10%"
-        find = "significant, but not selected" if group in significant and group in others else doubt
-        rows.append((visible(selector.groups_.names[group]), importance, p_value(known[group]), find))
+        remark = ""
+        if group in others:
+            remark = "significant, but not selected" if group in significant else ""
+        elif known[group] >= 0 and group not in significant:
+            remark = "not significant at a false discovery rate of 10%"
+        rows.append((visible(selector.groups_.names[group]), importance, p_value(known[group]), remark))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(f"  {a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}  {d}".rstrip() for a, b, c, d in rows)
 

@@ -46,15 +46,15 @@ def p_values(test: SignificanceTest, path: Path, of_all: bool) -> FloatArray:
     """p-value of each selected group given the others and, if asked for, of all others given the selection."""
     problem = test.problem
     found = np.full(problem.groups.n_groups, np.nan)
-    if not path.kept and len(path) > 1 and path[1].p_value >= 0:  # of nothing, the one that came nearest
-        found[path[1].group] = path[1].p_value
+    candidates = Candidates.beside(problem, path.columns)
+    if of_all and len(candidates.names):
+        found[candidates.names] = test.alone(path.columns, candidates.columns)
     for step in path.kept:
         rest = np.setdiff1d(path.columns, step.columns)
         alone, n_candidates = _alone(test, step, rest)
         found[step.group] = min(1.0, n_candidates * alone)
-    candidates = Candidates.beside(problem, path.columns)
-    if of_all and len(candidates.names):
-        found[candidates.names] = test.alone(path.columns, candidates.columns)
+    if not path.kept and len(path) > 1 and path[1].p_value >= 0:  # the one that came nearest was chosen, too
+        found[path[1].group] = path[1].p_value
     return found
 
 
