@@ -325,7 +325,8 @@ def test_pairs_that_are_added_are_significant_and_of_two_candidates() -> None:
     assert few.leading.tolist() == [[0, 1]]
     path = run_on(problem, MaxFeatures(2, level=0.01))
     assert [(step.group, step.n_ahead) for step in path.steps[1:]] in ([(1, 2), (3, 1)], [(3, 2), (1, 1)])
-    assert {step.p_value for step in path.steps[1:]} == {found.p_value}
+    quick = SignificanceTest(problem, 0.01, 0, quick=True).pair(np.zeros(0, np.intp), candidates)
+    assert {step.p_value for step in path.steps[1:]} == {quick.p_value}
 
 
 def run_on(problem: Problem, rule: StopRule) -> Path:

@@ -142,9 +142,8 @@ def _progress(quiet: bool) -> Iterator[Callable[[Plan, Rows], None]]:
 
         def see(plan: Plan, rows: Rows) -> None:
             method, fold = plan[min(len(rows), len(plan) - 1)]
-            bar.update(
-                task, total=len(plan), completed=len(rows), description=f"{method}, fold {fold + 1}", visible=True
-            )
+            doing = f"{method}, fold {fold + 1}"
+            bar.update(task, total=len(plan), completed=len(rows), description=doing, visible=True, refresh=True)
             if rows and (len(rows) == len(plan) or method != rows[-1]["method"]):
                 console.print(_done(rows), markup=False, highlight=False, soft_wrap=True)
 
