@@ -61,9 +61,8 @@ def test_it_says_so_where_selecting_does_not_pay() -> None:
     assert all(f"\n| {name} " in text for name in result.order)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_selecting_pays_on_the_table(seed: int) -> None:
-    text, result = demo.show_table(seed)
+def test_selecting_pays_on_the_table() -> None:
+    text, result = demo.show_table(seed=1)
     assert sorted(result.order) == ["x0", "x1", "x2", "x3", "x4"]
     taken_back = [step for step in result.path if not step.kept]
     assert taken_back

@@ -70,13 +70,13 @@ def test_p_values_of_useless_columns_are_uniform() -> None:
 
 
 def test_that_a_column_was_chosen_on_the_same_rows_is_accounted_for() -> None:
-    n_tables, found = 60, 0
+    n_tables, found = 40, 0
     for seed in range(n_tables):
         rng = np.random.default_rng(seed)
         X, y = rng.normal(size=(60, 20)), rng.normal(size=60)
         selector = NeuralGreedyPursuit(QUICK, n_features_to_select=2, random_state=0).fit(X, y)
         found += int((selector.p_values_[selector.order_] <= 0.05).any())
-    assert found <= 8  # 0.05 each, at most
+    assert found <= 6  # 0.05 each, at most
 
 
 def test_what_matters_has_low_p_values_whatever_the_seed() -> None:
