@@ -837,6 +837,10 @@ class NGPClassifier(ClassifierMixin, _SelectingPredictor):  # type: ignore[misc]
         """Estimate the probability of each class."""
         return probabilities(self._predict_coded(X))
 
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return the accuracy of `predict`."""
+        return float(super().score(X, y, sample_weight))
+
 
 class NGPRegressor(RegressorMixin, _SelectingPredictor):  # type: ignore[misc]
     """Select features for the prediction of numbers, and predict from them.
@@ -865,6 +869,10 @@ class NGPRegressor(RegressorMixin, _SelectingPredictor):  # type: ignore[misc]
         """Predict values from the selected columns."""
         coded = self._predict_coded(X)
         return coded[:, 0] if self._single_output else coded
+
+    def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Return R² of `predict`."""
+        return float(super().score(X, y, sample_weight))
 
 
 class _Task(NamedTuple):
