@@ -37,7 +37,7 @@ from ngp.greedy.candidates import Search
 from ngp.greedy.chance import chance_losses
 from ngp.greedy.checkpoint import Checkpoint, Saving, identity_of
 from ngp.greedy.estimate import Estimate, estimate_pursuit
-from ngp.greedy.evidence import importances, p_values, rows_needed
+from ngp.greedy.evidence import importances, known_groups, p_values, rows_needed
 from ngp.greedy.loop import pursue
 from ngp.greedy.path import Path, Step, finished, suspect
 from ngp.greedy.screening import Screening
@@ -564,19 +564,17 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
             Of all selected features and those with a p-value: ``rank`` in the order of selection, ``importance`` with
             its standard error, ``p_value`` and ``significant``. Its index holds their names.
         """
-        from pandas import DataFrame, Index
+        from pandas import DataFrame, Index, array
 
-        found, order = self.significant(fdr), self.order_.tolist()
-        others = [g for g in np.argsort(self.p_values_, kind="stable").tolist() if self.p_values_[g] >= 0]
-        groups = [*order, *(group for group in others if group not in set(order))]
-        ranks = dict(zip(order, range(1, 1 + len(order)), strict=True))
+        groups, n_selected = known_groups(self.order_, self.p_values_), len(self.order_)
+        ranks = [rank if rank <= n_selected else None for rank in range(1, 1 + len(groups))]
         return DataFrame(
             {
-                "rank": DataFrame({"rank": [ranks.get(group) for group in groups]}, dtype="Int64")["rank"].array,
+                "rank": array(ranks, dtype="Int64"),
                 "importance": self.importances_[groups],
                 "standard_error": self.importance_errors_[groups],
                 "p_value": self.p_values_[groups],
-                "significant": np.isin(groups, found),
+                "significant": np.isin(groups, self.significant(fdr)),
             },
             index=Index([str(self.groups_.names[group]) for group in groups], name="feature"),
         )

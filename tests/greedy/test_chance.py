@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pytest
+from report_cases import decoy
 
 from ngp import NeuralGreedyPursuit
 from ngp.greedy.stopping import MaxFeatures
@@ -55,15 +58,10 @@ def test_the_same_seed_gives_the_same_range_and_changes_nothing() -> None:
 
 
 def test_drops_and_exchanges_have_none() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 12))
-    total = X[:, :4].sum(axis=1)
-    X[:, 4] = total + rng.normal(size=300)
-    y = total + 0.3 * rng.normal(size=300)
-    selector = NeuralGreedyPursuit(QUICK, tol=0.05, floating=True, random_state=0).fit(X, y)
-    actions = [step.action for step in selector.path_]
+    case = decoy()
+    actions = [step.action for step in case.selector.path_]
     assert set(actions) > {"start", "add"}
-    known = np.isfinite(selector.measure_chance(X, y)).all(axis=1)
+    known = np.isfinite(copy(case.selector).measure_chance(case.X, case.y)).all(axis=1)
     assert known.tolist() == [action == "add" for action in actions]
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from math import inf, nan
+from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -290,11 +290,14 @@ def _evidence(selector: NGPClassifier | NGPRegressor) -> str:
     """A table of what was selected, with importances and p-values, or what came nearest."""
     if not len(selector.order_):
         return nearest_in_words(selector.path_, selector.p_values_, selector.rows_needed_)
-    known, order = selector.p_values_, selector.order_.tolist()
-    others = [group for group in known.argsort(kind="stable").tolist() if known[group] >= 0 and group not in order]
-    groups = [*order[:MOST_LISTED], *others[:MOST_LISTED]]
-    if not selector.importances_[order[0]] >= -inf:  # the path is partial
+    if isnan(selector.importances_[selector.order_[0]]):  # the path is partial
         return ""
+    from ngp.greedy.evidence import known_groups
+
+    known, n_selected = selector.p_values_, len(selector.order_)
+    groups = known_groups(selector.order_, known)
+    others = groups[n_selected:][:MOST_LISTED]
+    groups = [*groups[:n_selected][:MOST_LISTED], *others]
     significant = set(selector.significant().tolist())
     rows = [("", "importance", "p-value", "")]
     for group in groups:

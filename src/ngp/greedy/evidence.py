@@ -16,7 +16,7 @@ from ngp.greedy.path import Path, Step, error_of
 from ngp.greedy.significance import SignificanceTest
 from ngp.predictors.base import ColumnSets, Losses
 
-__all__ = ["importances", "p_values", "rows_needed"]
+__all__ = ["importances", "known_groups", "p_values", "rows_needed"]
 
 N_STAGES = 2  # of a race: a few random layers will do to compare losses with and without a feature
 MOST_TIMES = 100  # as many rows as there are: more are not foreseen
@@ -56,6 +56,13 @@ def p_values(test: SignificanceTest, path: Path, of_all: bool) -> FloatArray:
     if not path.kept and len(path) > 1 and path[1].p_value >= 0:  # the one that came nearest was chosen, too
         found[path[1].group] = path[1].p_value
     return found
+
+
+def known_groups(order: IntArray, p_values: FloatArray) -> list[int]:
+    """The selected groups in their order, then the others with a p-value, the lowest first."""
+    ranked = np.argsort(p_values, kind="stable")
+    others = ranked[~np.isnan(p_values[ranked]) & ~np.isin(ranked, order)]
+    return [*order.tolist(), *others.tolist()]
 
 
 def rows_needed(test: SignificanceTest, path: Path) -> float:

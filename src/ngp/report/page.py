@@ -158,7 +158,11 @@ def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
         ("selected", f"{len(result.order)}", f"of {counted(len(result.groups.names), noun)}" + pixels),
         (what, value, rows),
         (f"{what} of all columns", score(answer.all_columns_score, nan, task), "cross-validated"),
-        (_without_any(result), start, "for comparison" if fit is None else "on the same rows"),
+        (
+            _without_any(result, fit is None and len(result.path[0].columns) > 0),
+            start,
+            "for comparison" if fit is None else "on the same rows",
+        ),
     ]
     if not headline:
         loss = with_error(answer.loss, answer.standard_error)
@@ -167,9 +171,9 @@ def _tiles(result: Result, noun: str) -> list[tuple[str, str, str]]:
     return [*(tile for tile in tiles if tile[1]), search]
 
 
-def _without_any(result: Result) -> str:
-    """What predicts without any selected column."""
-    if len(result.path[0].columns) and result.fit is None:
+def _without_any(result: Result, has_fixed: bool) -> str:
+    """What predicts without any selected column: the fixed columns, if there are such, or a constant."""
+    if has_fixed:
         return "fixed columns alone"
     return "most frequent class" if result.asked.task == "classification" else "constant prediction"
 
@@ -396,12 +400,10 @@ def _correlations(result: Result) -> list[tuple[str, list[tuple[str, float]]]]:
 def _scores_table(result: Result) -> Table:
     """What the selection predicts in cross-validation, beside nothing and everything."""
     answer, task, start = result.answer, result.asked.task, result.path[0]
-    nothing = "fixed columns alone" if len(start.columns) else "most frequent class"
-    nothing = "constant prediction" if task == "regression" and not len(start.columns) else nothing
     scores = {
         "The selection": score(answer.score, answer.score_error, task),
         "All columns": score(answer.all_columns_score, nan, task),
-        f"The {nothing}": score(start.score, start.score_error, task),
+        f"The {_without_any(result, len(start.columns) > 0)}": score(start.score, start.score_error, task),
     }
     rows = [[name, text] for name, text in scores.items() if text]
     return Table("Cross-validated", ["Columns", metric(task)], rows)

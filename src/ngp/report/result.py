@@ -27,6 +27,7 @@ from ngp import _formatting as formatting
 from ngp._types import AnyArray, FloatArray, IntArray
 from ngp.data.folds import is_validation_set
 from ngp.data.sources import as_columns, in_memory
+from ngp.greedy.evidence import known_groups
 from ngp.greedy.path import Step, additions
 from ngp.greedy.stability import STABLE_FROM
 from ngp.io import refuse_other_suffixes, write_whole
@@ -480,18 +481,16 @@ def _answer(selector: Any) -> Answer:
 
 def _evidence(selector: Any) -> list[Evidence]:
     """Selected groups in their order, then others with a p-value, the lowest first: of nothing, the nearest one."""
-    known, selected = selector.p_values_, selector.order_
-    others = [group for group in np.argsort(known, kind="stable") if known[group] >= 0 and group not in set(selected)]
     significant = set(selector.significant(FDR))
     return [
         Evidence(
-            int(group),
+            group,
             float(selector.importances_[group]),
             float(selector.importance_errors_[group]),
-            float(known[group]),
+            float(selector.p_values_[group]),
             group in significant,
         )
-        for group in [*selected, *others]
+        for group in known_groups(selector.order_, selector.p_values_)
     ]
 
 
