@@ -24,7 +24,6 @@ N_REPEATS = 5
 def validation_loss(X: Array, y: Array, ridge: float, in_folds: bool) -> float:
     """Mean squared error over repeated folds; all random layers are the same for both ways."""
     config, n = SSFN(), X.shape[1]
-    ridges = {"linear_ridge": config.linear_ridge * n, "ridges": [ridge]}
     layers = [
         (draw_weights(0, (draw, 0, 0), n, config.n_units) / np.sqrt(n), draw_biases(0, (draw, 0, 0), config.n_units))
         for draw in range(config.n_draws)
@@ -36,6 +35,7 @@ def validation_loss(X: Array, y: Array, ridge: float, in_folds: bool) -> float:
             Z = np.clip((X - rows.mean(axis=0)) / rows.std(axis=0), -4, 4)
             mean, deviation = y[train].mean(), y[train].std()
             targets, weights = (y[train, None] - mean) / deviation, np.ones(len(train))
+            ridges = {"linear_ridge": config.linear_ridge * n * len(train), "ridges": [ridge * len(train)]}
             data = [(Z[train], targets, weights)]
             (networks,) = train_networks(lambda data=data: data, layers, **ridges, intercept=True)
             outputs = np.mean([network.predict(Z[test]) for network in networks], axis=0)[:, 0]

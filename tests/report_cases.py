@@ -17,7 +17,7 @@ from ngp.data.groups import image_windows
 from ngp.predictors import SSFN
 from ngp.report.result import Result
 
-QUICK = SSFN(n_units=20, n_draws=1, ridge=1.0, refit_units=20)
+QUICK = SSFN(n_units=20, n_draws=1, ridge=1 / 160, linear_ridge=3 / 160, refit_units=20)
 NASTY = [
     "<script>alert(1)</script>",
     "two\nlines",

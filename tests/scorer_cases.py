@@ -74,6 +74,13 @@ def make_case(
     return make_problem(X, y, groups=groups, task=task, cv=cv, loss=loss, sample_weight=weights, random_state=3)
 
 
+def training_weight(problem: Problem, r: int) -> float:
+    """What a ridge of one stands for in a round: the weight of the training rows, mean over the folds that judge."""
+    round_, weights = problem.rounds[r], problem.weights
+    judging = [fold for fold in range(round_.n_folds) if weights[round_.validation(fold)].any()]
+    return float(np.mean([weights[round_.training(fold)].sum() for fold in judging or range(round_.n_folds)]))
+
+
 def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
     """Loss of a single sample."""
     if name == "squared_error":

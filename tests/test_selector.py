@@ -149,7 +149,7 @@ def test_there_are_eighteen_parameters() -> None:
 )
 @pytest.mark.filterwarnings("ignore:Nothing was selected")
 def test_number_share_tolerance_and_rule_combine(settings: dict[str, Any], expected: int) -> None:
-    selector = fit(SSFN(n_units=30, n_draws=2, ridge=1.0), **settings)
+    selector = fit(SSFN(n_units=30, n_draws=2, ridge=0.003), **settings)
     assert selector.order_.tolist()[:2] == [4, 1][:expected]
     assert selector.support_.sum() == expected
     assert selector.partial_ == ("the path is partial" in selector.stop_reason_)
@@ -353,7 +353,7 @@ def test_an_explicit_validation_set_judges_and_does_not_train() -> None:
     X_val, _ = make_data(40, seed=1)
     # Half of the weight in training lies on a column that means nothing in validation.
     y_train, y_val = y + 2 * X[:, 0], 2 * X_val[:, 4] + np.abs(X_val[:, 1])
-    given = SSFN(n_units=15, n_draws=1, refit_units=15, ridge=1.0)  # a ridge that is chosen would depend on them
+    given = SSFN(n_units=15, n_draws=1, refit_units=15, ridge=0.003)  # a ridge that is chosen would depend on them
     selector = make_selector(given, n_features_to_select=1, cv=(X_val, y_val)).fit(X, y_train)
     assert selector.order_.tolist() == [4]
     # The final predictor is the same whatever the validation targets, as long as the choice is.
@@ -733,7 +733,7 @@ def test_once_the_time_is_up_the_final_predictor_is_not_searched_for(tmp_path: P
     for place, (searching, settled) in enumerate(
         [
             (SSFN(**widths), lambda ridge: SSFN(**widths, refit_units=15, ridge=ridge)),
-            ([SSFN(**widths)], lambda _: [SSFN(**widths, refit_units=15, ridge=100)]),
+            ([SSFN(**widths)], lambda _: [SSFN(**widths, refit_units=15, ridge=0.3)]),
             (MLP(**epochs), lambda _: MLP(**epochs, refit_epochs=2)),
         ]
     ):

@@ -434,7 +434,7 @@ def test_gpu_scorer_reads_sources() -> None:
 
     def losses(data: Any, resident: bool) -> Any:
         problem = problem_of(data)
-        scorer = SSFNGpuScorer(SSFN(n_units=12, dtype="float64"), problem, 0, None, n_layers=1, ridge=1.0, gpu="cpu")
+        scorer = SSFNGpuScorer(SSFN(n_units=12, dtype="float64"), problem, 0, None, n_layers=1, ridge=0.003, gpu="cpu")
         if not resident:
             vars(scorer)["_resident"] = None
         parts = scorer.add_losses(np.array([4]), ColumnSets.singles(np.array([0, 1, 8]))).parts

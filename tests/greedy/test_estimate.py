@@ -23,7 +23,7 @@ from ngp.greedy.screening import Screening
 from ngp.greedy.stopping import FirstOf, MaxColumns, MaxFeatures, Plateau, RelativeImprovement, StopRule
 from ngp.predictors import MLP, SSFN
 
-FAST = SSFN(n_units=10, n_draws=1, ridge=1.0, refit_units=10)  # so that all candidates of a step are scored once
+FAST = SSFN(n_units=10, n_draws=1, ridge=0.003, refit_units=10)  # so that all candidates of a step are scored once
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 12))
 y = X[:, 3] + X[:, 0]

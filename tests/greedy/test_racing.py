@@ -46,7 +46,7 @@ def plain_best(search: Search, selected: Any) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize(
-    "predictor", [SSFN(), SSFN(ridge=10.0, n_draws=4), Kernel()], ids=["default", "ridge", "kernel"]
+    "predictor", [SSFN(), SSFN(ridge=0.03, n_draws=4), Kernel()], ids=["default", "ridge", "kernel"]
 )
 def test_where_a_step_pays_the_winner_is_that_of_all_layers(predictor: Any) -> None:
     for seed in range(3):
@@ -123,7 +123,7 @@ def test_the_ridge_is_the_one_with_the_lowest_loss_of_the_selection(n_rows: int)
     problem = problem_of(*data(n_rows=n_rows))
     search = search_of(problem)
     selected = np.array([0, 1])
-    ridges = sorted({min(1000.0, max(ridge, LEAST_RIDGE * 40 / n_rows**2)) for ridge in RIDGES})
+    ridges = sorted({min(RIDGES[-1], max(ridge, LEAST_RIDGE * 40 / n_rows**3)) for ridge in RIDGES})
     losses = [
         SSFN(ridge=ridge, n_draws=TUNING_LAYERS)
         .bind(problem, random_state=0)
@@ -146,7 +146,7 @@ def test_linear_data_get_a_larger_ridge_than_wild_data() -> None:
 def test_a_number_given_by_a_rule_is_the_papers_algorithm() -> None:
     """No p-values, no pairs: with one layer and a given ridge, every pick is the argmin of one call."""
     X, y = data()
-    predictor = SSFN(ridge=1.0, n_draws=1)
+    predictor = SSFN(ridge=0.003, n_draws=1)
     selector = NeuralGreedyPursuit(predictor, stop=MaxFeatures(4), random_state=0).fit(X, y)
     for step in selector.path_[1:]:
         assert step.group == np.nanargmin(step.losses)

@@ -24,7 +24,7 @@ from ngp.kernels import screening as screening_kernel
 from ngp.predictors import MLP, SSFN
 from ngp.predictors.base import ColumnSets
 
-FAST = SSFN(n_draws=1, n_units=60, ridge=1.0)  # so that all candidates of a step are scored once
+FAST = SSFN(n_draws=1, n_units=60, ridge=0.003)  # so that all candidates of a step are scored once
 J, P, N, KEPT = 200, 200, 3, 20
 
 

@@ -128,6 +128,9 @@ def plain_evidence(problem: Problem, selected: Any, column: int, n_candidates: i
     def freed(values: Any) -> Any:
         return values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
 
+    def per_freedom(values: Any) -> Any:
+        return np.sqrt((freed(values) ** 2).sum() / (len(X) - known.shape[1]))
+
     x, w = X[:, column], significance.WAVE
     functions = [x, np.abs(x), *(f(k * w * x) for k in (1, 2, 3) for f in (np.cos, np.sin))]
     shares, logs = significance.SHARES, []
@@ -135,7 +138,7 @@ def plain_evidence(problem: Problem, selected: Any, column: int, n_candidates: i
         for kind, compared in ((min(number, 1), signals.residuals), (2, signals.values[:, signals.n_outputs :])):
             n = n_candidates * {0: 1, 1: 7, 2: 8}[kind] * compared.shape[1]
             for v in compared.T.astype(np.float64):
-                z = freed(function) @ v / np.sqrt((freed(function) ** 2).sum())
+                z = freed(function) @ v / np.sqrt((freed(function) ** 2).sum()) / per_freedom(v)
                 logs.append(np.log(2 * n / shares[kind]) + log_ndtr(-abs(z)))
     return float(min(logs))
 
@@ -154,9 +157,9 @@ def test_it_is_what_single_comparisons_say(selected: list[int]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
     orders = np.array([rng.permutation(120) for _ in range(12)])
     least, leaders = significance._chunk_null(problem, signals, candidates.columns, orders)
+    functions = significance._chunk_functions(problem, signals, candidates.columns)
     for order, found, leader in zip(orders, least[:, 0], leaders[:, 0], strict=True):
-        permuted = replace(signals, values=signals.values[np.argsort(order)])
-        logs, _ = significance._chunk_evidence(problem, permuted, candidates.columns)
+        logs = signals.evidence(np.abs(functions @ signals.values[np.argsort(order)]))
         assert (found, leader) == (pytest.approx(logs.min(), abs=1e-3), others[int(np.argmin(logs))])
 
 

@@ -16,7 +16,6 @@ from ngp.kernels.kernel_ridge import (
     KernelTask,
     NumpyAlgebra,
     TorchAlgebra,
-    jitter,
     kernel_matrix,
     score_chunk,
     train_kernel,
@@ -91,22 +90,6 @@ def test_inverse_roots(size: int, library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_jitter_goes_where_it_is_needed(dtype: str, library: str) -> None:
-    size = 50
-    good = positive_definite(size, 1) + np.eye(size)
-    singular = np.ones((1, size, size))
-    algebra = make_algebra(library, dtype)
-    root = inverse_root(algebra, np.concatenate([good, singular, good]))
-    assert np.isfinite(root).all()
-    np.testing.assert_array_equal(root[0], root[2])
-    np.testing.assert_array_equal(root[:1], inverse_root(algebra, good))
-    inverse = root[1].astype(np.float64) @ root[1].T.astype(np.float64)
-    added = 1 / np.linalg.eigvalsh(inverse).max()  # the smallest eigenvalue, which would be zero
-    assert jitter(0, size, dtype) / 3 < added < jitter(2, size, dtype)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
 def test_a_hopeless_matrix_gives_no_number_and_no_other_matrix_suffers(library: str) -> None:
     good = positive_definite(40, 1) + np.eye(40)
     algebra = make_algebra(library)
@@ -120,14 +103,11 @@ def test_a_hopeless_matrix_gives_no_number_and_no_other_matrix_suffers(library: 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_solutions_even_of_singular_systems(dtype: str, library: str) -> None:
+def test_solutions(dtype: str, library: str) -> None:
     algebra = make_algebra(library, dtype)
     matrices, right = positive_definite(50) + np.eye(50), np.random.default_rng(0).normal(size=(3, 50, 2))
     solution = algebra.numpy(algebra.solve(algebra.array(matrices), algebra.array(right)))
     np.testing.assert_allclose(matrices @ solution, right, atol=1e-9 if dtype == "float64" else 1e-4)
-    matrices[1], right[1] = 1, 1
-    solution = algebra.numpy(algebra.solve(algebra.array(matrices), algebra.array(right)))
-    np.testing.assert_allclose(matrices @ solution, right, atol=1e-3)
 
 
 def test_the_kernel_is_the_mean_over_random_relu_units() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,10 @@ def test_chunks_never_matter(name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_system_that_rounding_made_indefinite_gets_a_larger_ridge(device: str) -> None:
+def test_no_predictions_where_rounding_makes_a_system_indefinite(device: str) -> None:
     case = Case(n_units=100, ridge=1e-9, columns="duplicated", n_selected=3)
-    predictions = scored(case, device, "float32")
-    assert np.isfinite(predictions).all()
-    assert losses(predictions, case).max() < 20 * draw(case)["targets"].var()
+    assert np.isnan(scored(case, device, "float32")).any()
+    assert np.isfinite(scored(replace(case, ridge=0.1), device, "float32")).all()
 
 
 def regressions(case: Case, device: str, ridge: Any) -> tuple[FoldRegressions, torch.Tensor]:

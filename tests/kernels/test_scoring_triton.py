@@ -97,20 +97,14 @@ def test_chunks_never_matter() -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_system_that_rounding_made_indefinite_gets_a_larger_ridge(
-    alone: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plainly, asked = FusedStack._plainly, []
-    monkeypatch.setattr(FusedStack, "_plainly", lambda *given: asked.append(given) or plainly(*given))
+def test_no_predictions_where_rounding_makes_a_system_indefinite(alone: bool) -> None:
     case = Case(n_units=60, ridge=1e-9, columns="duplicated", n_selected=3, folds="2")
     stack, columns = fused(case)
     if alone:
         stack = replace(stack, alone=replace(stack, random=stack.random[:, : stack.n_selected]))
     predictions = stack.predictions(columns)
-    assert asked  # otherwise the case is too easy
     assert len(predictions) == len(columns) + alone
-    assert np.isfinite(predictions.cpu().numpy()).all()
-    assert losses(padded(predictions[: len(columns)], case), case).max() < 20 * float(stack.targets.var())
+    assert np.isnan(predictions.cpu().numpy()).any()
 
 
 @pytest.mark.gpu

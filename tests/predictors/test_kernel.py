@@ -22,6 +22,7 @@ from scorer_cases import (
     make_case,
     make_data,
     target_scales_by_hand,
+    training_weight,
 )
 from scorer_cases import PROBLEMS as SHARED_PROBLEMS
 from sklearn.model_selection import KFold, TimeSeriesSplit
@@ -31,14 +32,16 @@ from ngp.data.groups import make_groups
 from ngp.data.problem import Problem, make_problem
 from ngp.kernels.kernel_ridge import NumpyAlgebra, TorchAlgebra, jitter
 from ngp.predictors import SSFN, ColumnSets, kernel
-from ngp.predictors.kernel import Kernel, KernelScorer
+from ngp.predictors.kernel import REFIT_FACTORS, Kernel, KernelScorer
 
 NOTHING = np.zeros(0, np.intp)
 PRECISIONS = [("float64", 1e-9), ("float32", 1e-4)]
 
 
 def bind(problem: Problem, dtype: str = "float64", n_jobs: int | None = None, **settings: Any) -> KernelScorer:
-    return Kernel(dtype=dtype, **settings).bind(problem, random_state=11, n_jobs=n_jobs, device="cpu")
+    return Kernel(dtype=dtype, **{"ridge": 0.003, **settings}).bind(
+        problem, random_state=11, n_jobs=n_jobs, device="cpu"
+    )
 
 
 def scaled_by_hand(problem: Problem, clip: float | None) -> tuple[Any, Any, Any]:
@@ -101,7 +104,8 @@ def losses_of_size(scorer: KernelScorer, selected: Any, new: Any, n_columns: int
     def predict(r: int, f: int) -> Any:
         train, judge, kept = problem.rounds[r].training(f), problem.rounds[r].validation(f), scorer.parts[r]
         places = scorer._landmarks(kept.rows[: kept.n_training], config.landmarks)
-        data = problem.weights[train], targets[train], scorer.ridge
+        ridge = scorer.ridge * training_weight(problem, r)
+        data = problem.weights[train], targets[train], ridge
         if places is None:
             centres = train
             coefficients, intercept = train_by_hand(values[np.ix_(train, train)], *data)
@@ -111,7 +115,7 @@ def losses_of_size(scorer: KernelScorer, selected: Any, new: Any, n_columns: int
             cross, weights = values[np.ix_(centres, inner)], np.append(data[0], np.zeros(len(centres)))
             fake = np.concatenate([data[1], np.zeros((len(centres), problem.n_outputs))])
             mine = np.arange(len(train), len(inner))
-            coefficients, intercept = nystroem_by_hand(cross, weights, fake, scorer.ridge, mine, scorer.algebra.dtype)
+            coefficients, intercept = nystroem_by_hand(cross, weights, fake, ridge, mine, scorer.algebra.dtype)
         return (values[np.ix_(judge, centres)] @ coefficients + intercept) * spread + centre
 
     return average_by_hand(problem, predict)
@@ -176,9 +180,9 @@ def test_first_step_and_long_selections() -> None:
 def test_a_network_with_many_random_units_has_almost_the_same_losses() -> None:
     problem, n_units = make_case("outputs"), 500
     candidates = CANDIDATES.take(np.flatnonzero(CANDIDATES.sizes))
-    network = SSFN(n_units=n_units, n_draws=8, ridge=0.1 * n_units / 2, linear_ridge=1e9)
+    network = SSFN(n_units=n_units, n_draws=8, ridge=0.003 * n_units / 2, linear_ridge=1e9)
     found = network.bind(problem, random_state=0, device="cpu").add_losses(SELECTED, candidates).means
-    np.testing.assert_allclose(found, bind(problem, ridge=0.1).add_losses(SELECTED, candidates).means, rtol=0.02)
+    np.testing.assert_allclose(found, bind(problem, ridge=0.003).add_losses(SELECTED, candidates).means, rtol=0.02)
 
 
 def test_the_loss_of_a_set_doesnt_depend_on_what_was_selected_first() -> None:
@@ -337,9 +341,9 @@ def test_columns_that_are_nearly_constant_or_repeated_give_numbers() -> None:
     X[:, 0] = np.arange(48) == 7
     X[:, 2] = X[:, 4]
     X[:, 3] = np.arange(48) % 2
-    for settings in ({}, {"landmarks": 30}, {"ridge": 1e-9}):
-        for dtype in ("float32", "float64"):
-            scorer = bind(make_case(X=X), dtype, **settings)
+    for ridge, dtype in ((0.003, "float32"), (0.003, "float64"), (1e-9, "float64")):
+        for landmarks in (None, 30):
+            scorer = bind(make_case(X=X), dtype, ridge=ridge, landmarks=landmarks)
             for selected in (NOTHING, np.array([3]), SELECTED):
                 assert np.isfinite(scorer.add_losses(selected, CANDIDATES).parts).all()
 
@@ -387,7 +391,7 @@ def test_one_column_is_left_of_many_in_single_precision() -> None:
 def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, settings: dict[str, Any]) -> None:
     problem = make_case("outputs", cv=cv, weighted=True)
     scorer = bind(problem, "float32", **settings)
-    tuned = scorer._tuned(SELECTED)
+    ridge = scorer._tuned(SELECTED).ridge * problem.weights[:48].sum()
     X, centre, spread = scaled_by_hand(problem, scorer.config.clip)
     X, weights, targets = X[:, SELECTED], problem.weights[:48], (problem.targets[:48] - centre) / spread
     rows = np.flatnonzero(weights > 0)
@@ -395,11 +399,11 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, sett
     if landmarks is None:
         centres = np.arange(48)
         values = kernel_by_hand(X[centres], X[centres])
-        coefficients, intercept = train_by_hand(values, weights, targets, tuned.ridge)
+        coefficients, intercept = train_by_hand(values, weights, targets, ridge)
     else:
         centres = rows[landmarks]
         cross = kernel_by_hand(X[centres], X[:48])
-        coefficients, intercept = nystroem_by_hand(cross, weights, targets, tuned.ridge, centres, "float64")
+        coefficients, intercept = nystroem_by_hand(cross, weights, targets, ridge, centres, "float64")
     expected = (kernel_by_hand(X, X[centres]) @ coefficients + intercept) * spread + centre
     predictor = scorer.fit(SELECTED)
     predicted = predictor.predict(problem.X)
@@ -423,8 +427,8 @@ def test_the_final_predictors_penalty_is_the_best_of_those_tried(cv: Any) -> Non
 
     scorer = bind(make_case("outputs", cv=cv))
     best = loss(scorer._tuned(SELECTED))
-    for ridge in (1e-4, 0.001, 0.01, 0.1, 1.0, 10.0):
-        assert best <= loss(replace(scorer, ridge=ridge)) * (1 + 1e-9)
+    for factor in REFIT_FACTORS:
+        assert best <= loss(replace(scorer, ridge=factor * scorer.ridge)) * (1 + 1e-9)
 
 
 def test_the_final_predictor_has_landmarks_where_training_would_take_long(monkeypatch: pytest.MonkeyPatch) -> None:

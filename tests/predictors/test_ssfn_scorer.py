@@ -21,6 +21,7 @@ from scorer_cases import (
     make_case,
     make_data,
     target_scales_by_hand,
+    training_weight,
 )
 from sklearn.model_selection import (
     GroupKFold,
@@ -33,6 +34,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+from ngp import NeuralGreedyPursuit, NGPRegressor
 from ngp.data.groups import make_groups
 from ngp.data.losses import labels
 from ngp.data.problem import Problem, make_problem
@@ -68,11 +70,11 @@ def losses_by_hand(scorer: SSFNScorer, selected: Any, new: Any) -> tuple[float, 
     X, centre, spread = scaled_by_hand(problem, config)
     columns = [*selected, *new]
     linear_ridge = config.linear_ridge * max(1, len(selected)) if config.standardize else config.linear_ridge
-    penalties = Penalties(scorer.ridge, linear_ridge, config.bias)
 
     def predict(r: int, f: int) -> Any:
         rows, judge = problem.rounds[r].training(f), problem.rounds[r].validation(f)
-        outputs = []
+        weight, outputs = training_weight(problem, r), []
+        penalties = Penalties(scorer.ridge * weight, linear_ridge * weight, config.bias)
         for draw in range(scorer.n_layers):
             layer = scorer.layer(draw, len(selected), len(columns), config.n_units)
             targets = (problem.targets[rows] - centre) / spread
@@ -226,13 +228,14 @@ def test_the_final_predictor_is_trained_on_all_rows_that_may_train(cv: Any, sett
     X, centre, spread = scaled_by_hand(problem, scorer.config)
     rows = slice(48)
     targets = (problem.targets[rows] - centre) / spread
+    weight = problem.weights[rows].sum()
     outputs = [
         train(
             X[rows][:, SELECTED],
             targets,
             problem.weights[rows],
             scorer.layer(draw, REFIT_LAYER, len(SELECTED), 25),
-            scorer.penalties(len(SELECTED)),
+            scorer.penalties(len(SELECTED), weight),
         ).predict(X[:, SELECTED])
         for draw in range(2)
     ]
@@ -371,6 +374,46 @@ def test_the_size_for_classes_makes_the_fewest_mistakes_unless_another_loss_is_a
         assert counted <= others[0, 0] + 1e-12
 
 
+@pytest.mark.parametrize("predictor", [SSFN(), SSFN(dtype="float64"), Kernel(), Kernel(landmarks=20)])
+def test_weights_of_any_scale_give_the_same_answer(predictor: SSFN | Kernel) -> None:
+    X, y = make_data("regression")
+    weights = np.random.default_rng(1).integers(0, 4, size=len(y))
+    answers = []
+    for scale in (1.0, 1e-6, 1e4, 1e12):
+        selector = NGPRegressor(predictor, n_features_to_select=3, cv=3, device="cpu", random_state=0)
+        answers.append(selector.fit(X, y, sample_weight=weights * scale))
+    for other in answers[1:]:
+        assert [step.ridge for step in other.path_[1:]] == [step.ridge for step in answers[0].path_[1:]]
+        np.testing.assert_allclose(other.losses_, answers[0].losses_, rtol=1e-4)
+        np.testing.assert_allclose(other.predictor_.predict(X), answers[0].predictor_.predict(X), rtol=1e-4)
+
+
+@pytest.mark.parametrize("predictor", [SSFN(dtype="float64"), Kernel(dtype="float64")])
+def test_a_row_of_weight_two_is_a_row_given_twice(predictor: SSFN | Kernel) -> None:
+    X, y = make_data("regression")
+    weights, folds = np.random.default_rng(1).integers(1, 4, size=len(y)), np.arange(len(y)) % 4
+    losses = []
+    for times, own in ((np.ones_like(weights), weights), (weights, None)):
+        rows = np.repeat(np.arange(len(y)), times)
+        problem = make_problem(
+            X[rows], y[rows], groups=make_groups(None, N_COLUMNS), cv=PredefinedSplit(folds[rows]), sample_weight=own
+        )
+        scorer = predictor.bind(problem, random_state=0, device="cpu")
+        losses.append(scorer.add_losses(SELECTED, CANDIDATES).means)
+        losses.append(scorer.fit(SELECTED).predict(X)[:, 0])
+    np.testing.assert_allclose(losses[2], losses[0], rtol=1e-9)
+    np.testing.assert_allclose(losses[3], losses[1], rtol=1e-9)
+
+
+def test_a_ridge_beyond_the_precision_is_no_answer() -> None:
+    X, y = make_data("regression")
+    X = np.hstack([X, X])  # the linear part is the same with every other column
+    selector = NeuralGreedyPursuit(SSFN(ridge=1e-12, n_units=60, n_draws=1), n_features_to_select=2, device="cpu")
+    with pytest.warns(UserWarning, match=r"a larger ridge|no finite number"):
+        selector.fit(X, y)
+    assert np.isfinite(selector.path_[-1].loss)
+
+
 def test_columns_that_repeat_leave_the_linear_part_as_it_is() -> None:
     rng = np.random.default_rng(0)
     few = rng.normal(size=(60, 3))
@@ -379,10 +422,10 @@ def test_columns_that_repeat_leave_the_linear_part_as_it_is() -> None:
         X = np.tile(few, times)
         groups = make_groups(None, X.shape[1])
         problem = make_problem(X, y, groups=groups, task="regression", cv=3, random_state=0)
-        scorer = SSFN(n_draws=1, refit_units=10, linear_ridge=5.0, dtype="float64").bind(problem, random_state=0)
+        scorer = SSFN(n_draws=1, refit_units=10, linear_ridge=0.1, dtype="float64").bind(problem, random_state=0)
         (network,) = scorer.fit(np.arange(X.shape[1])).networks
         slopes.append(network.coef.reshape(times, 3).sum(axis=0))
-        np.testing.assert_allclose(scorer.penalties(X.shape[1]).linear_ridge, 15.0 * times)
+        np.testing.assert_allclose(scorer.penalties(X.shape[1], 50.0).linear_ridge, 15.0 * times)
     np.testing.assert_allclose(slopes[1], slopes[0])
 
 

@@ -107,6 +107,12 @@ class Problem:
         return np.flatnonzero(self.weights > 0)
 
     @cached_property
+    def n_counted(self) -> float:
+        """Number of rows, each as often as it outweighs the lightest: as if these were repeated instead."""
+        weights = self.weights[self.useful]
+        return float(weights.sum() / weights.min())
+
+    @cached_property
     def trains(self) -> BoolArray:
         """Which rows are training rows in any fold; with K folds all are."""
         trains = np.zeros(self.n_samples, dtype=bool)

@@ -98,8 +98,13 @@ class Signals:
     n_columns: int  # of all candidates
     memory: FloatArray  # of the residuals, if rows are in time: by what they follow those before
 
+    def sizes(self, functions: AnyArray) -> AnyArray:
+        """Absolute correlations (8, n, Q + V) of freed functions of columns (8, n, J)."""
+        sizes: AnyArray = np.abs(functions @ self.values) * self._corrections
+        return sizes
+
     @cached_property
-    def corrections(self) -> AnyArray:
+    def _corrections(self) -> AnyArray:
         """What makes correlations of freed columns (Q + V) as large, on average, as after a permutation.
 
         What a column is freed of is lost: it has fewer degrees of freedom, and the signals have a part elsewhere.
@@ -445,7 +450,7 @@ def _known(values: AnyArray, basis: AnyArray) -> AnyArray:
 def _chunk_evidence(problem: Problem, signals: Signals, columns: IntArray) -> tuple[FloatArray, FloatArray]:
     """Logarithm of each column's p-value times the number of comparisons: if normal, and by Bernstein's inequality."""
     functions = _chunk_functions(problem, signals, columns)
-    sizes = np.abs(functions @ signals.values)
+    sizes = signals.sizes(functions)
     jumps = np.abs(functions).max(axis=2)[..., None] * np.abs(signals.values).max(axis=0)
     exponents = sizes**2 / (2 + 2 / 3 * jumps * sizes)
     bounds = np.min([multiple - largest for largest, multiple in signals.kinds(exponents)], axis=0)
@@ -473,7 +478,7 @@ def _chunk_alone(problem: Problem, signals: Signals, sets: ColumnSets, orders: I
     deviations = own.std(axis=1, keepdims=True)
     own = np.divide(own, deviations, out=np.zeros_like(own), where=deviations > 0)
     functions, starts = _functions_of(signals, own), sets.bounds[:-1]
-    found = np.minimum.reduceat(signals.evidence(np.abs(functions @ signals.values) * signals.corrections), starts)
+    found = np.minimum.reduceat(signals.evidence(signals.sizes(functions)), starts)
     null = np.empty((len(orders), len(sets)))
     for some, logs in _permuted_evidence(signals, functions, orders):
         null[some] = np.minimum.reduceat(logs, starts, axis=1)

@@ -13,7 +13,7 @@ static inline void NAME(copy_entries)(const Work *w, long r, long first, long n,
 }
 
 /* Normal equations of one fold, columns [hidden | 1 | linear units | targets], upper triangle. */
-static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
+static void NAME(assemble)(const Task *t, Work *w, long fold)
 {
     const long ld = w->sys_width, seg = w->seg_width, Q = t->linear.n_outputs, own = w->target;
     const long lin = w->lin + fold * w->n_lin;
@@ -40,30 +40,23 @@ static void NAME(assemble)(const Task *t, Work *w, long fold, double ridge)
         /* What is left of total minus part is no better than the rounding of the total. */
         w->floor[i] = 8 * EPSILON * (i < own ? w->total[i * seg + i] : *pivot);
         if (!t->linear.intercept || i != w->one)
-            *pivot += ridge;
+            *pivot += t->ridge;
     }
 }
 
-/* Output weights of one fold; where rounding made the matrix indefinite, with the smallest ridge that will do, about. */
+/* Output weights of one fold; NaN where the ridge is so small that rounding made the matrix indefinite. */
 static APART void NAME(solve_fold)(const Task *t, Work *w, long fold)
 {
     const long n = w->n_params, ld = w->sys_width, Q = t->linear.n_outputs;
     REAL *solution = w->solution + fold * w->solution_size;
-    double lambda = t->ridge;
-    for (int attempt = 0; attempt < 100; attempt++) {
-        NAME(assemble)(t, w, fold, lambda);
-        if (NAME(cholesky)(w->system, n, ld, w->floor)) {
-            if (Q > 1)
-                NAME(back_substitute_all)(w->system, n, ld, n, Q, solution, w->out_width);
-            else
-                NAME(back_substitute)(w->system, n, ld, n, solution);
-            return;
-        }
-        double smallest = 0;
-        for (long i = 0; i < n; i++)
-            smallest += w->floor[i];
-        lambda = lambda > smallest / n ? 4 * lambda : 4 * smallest / n + 1e-30;
-    }
+    NAME(assemble)(t, w, fold);
+    if (!NAME(cholesky)(w->system, n, ld, w->floor))
+        for (long i = 0; i < w->solution_size; i++)
+            solution[i] = NAN;
+    else if (Q > 1)
+        NAME(back_substitute_all)(w->system, n, ld, n, Q, solution, w->out_width);
+    else
+        NAME(back_substitute)(w->system, n, ld, n, solution);
 }
 
 /* The most common case of `predict_rows`, without a detour through the block: the shift has become a constant. */

@@ -40,7 +40,7 @@ Block = Callable[[slice, slice], Array]  # rows and columns of each matrix of a 
 PIECE_ROWS = 1024
 # Rows of a matrix that are eliminated together: enough for quick products, few enough for LAPACK's slow corners.
 BLOCK_ROWS = 32
-# How often the jitter is made ten times larger before a matrix is given up.
+# How often the jitter of landmarks' kernel matrices is made ten times larger before one is given up.
 MOST_ATTEMPTS = 10
 EVERY = slice(None)
 
@@ -79,20 +79,11 @@ class NumpyAlgebra:
         return values
 
     def inverse_root(self, block: Block, diagonal: AnyArray) -> AnyArray:
-        """Upper triangular R with R Rᵀ = A⁻¹ for each matrix A, which `block` gives but for an addend `diagonal`."""
-        for attempt in range(MOST_ATTEMPTS):
-            root, failed = self._eliminate(block, diagonal)
-            if not failed.any():
-                return root
-            extra = failed * jitter(attempt, diagonal.shape[1], self.dtype)
-            diagonal = diagonal + extra[:, None].astype(self.dtype)
-        return np.where(failed[:, None, None], np.asarray(np.nan, self.dtype), root)
+        """Upper triangular R with R Rᵀ = A⁻¹ for each matrix A, which `block` gives but for an addend `diagonal`.
 
-    def _eliminate(self, block: Block, diagonal: AnyArray) -> tuple[AnyArray, BoolArray]:
-        """Block after block, rows of the Cholesky factor U (A = UᵀU) and columns of its inverse R.
-
-        The products are numpy's: quicker than LAPACK's inversion, and other threads run meanwhile. SciPy's LAPACK
-        keeps them waiting, but only for the small blocks on the diagonal.
+        It is NaN where rounding made A indefinite. Block after block, there are rows of the Cholesky factor U
+        (A = UᵀU) and columns of its inverse R. The products are numpy's: quicker than LAPACK's inversion, and other
+        threads run meanwhile. SciPy's LAPACK keeps them waiting, but only for the small blocks on the diagonal.
         """
         length, size = diagonal.shape
         upper, root = np.zeros((2, length, size, size), self.dtype)
@@ -107,7 +98,8 @@ class NumpyAlgebra:
             np.matmul(corners, rows[:, :, end - start :], out=upper[:, own, end:])
             root[:, own, own] = corners.mT
             np.matmul(root[:, before, before] @ upper[:, before, own], -corners.mT, out=root[:, before, own])
-        return root, failed
+        root[failed] = np.nan
+        return root
 
     def _inverse_factors(self, matrices: AnyArray, failed: BoolArray) -> AnyArray:
         """Inverses of the lower Cholesky factors of small matrices; one that fails is marked."""
@@ -120,15 +112,13 @@ class NumpyAlgebra:
         return inverses
 
     def solve(self, matrix: AnyArray, right: AnyArray) -> AnyArray:
-        """Solve systems with positive definite matrices."""
+        """Solve systems with positive definite matrices; NaN where rounding made one indefinite."""
         (posv,) = get_lapack_funcs(("posv",), dtype=self.dtype)
-        solutions, failed = np.empty_like(right), np.zeros(len(matrix), dtype=bool)
+        solutions = np.empty_like(right)
         for i in range(len(matrix)):
-            _, solutions[i], failed[i] = posv(matrix[i].T, right[i])
-        if failed.any():
-            rest = matrix[failed]
-            root = self.inverse_root(lambda rows, columns: rest[:, rows, columns].copy(), 0 * rest[:, 0])
-            solutions[failed] = root @ (root.mT @ right[failed])
+            _, solutions[i], failed = posv(matrix[i].T, right[i])
+            if failed:
+                solutions[i] = np.nan
         return solutions
 
 
@@ -165,14 +155,9 @@ class TorchAlgebra:
         return self.xp.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
 
     def _factor(self, matrix: Array) -> Array:
-        """Lower Cholesky factors, with as little jitter as each matrix needs."""
-        for attempt in range(MOST_ATTEMPTS):
-            factor, info = self.xp.linalg.cholesky_ex(matrix)
-            failed = (info > 0)[:, None, None]
-            if not bool(failed.any()):
-                return factor
-            matrix = matrix + failed * jitter(attempt, matrix.shape[-1], self.dtype) * self._identity(matrix)
-        return self.xp.where(failed, np.nan, factor)
+        """Lower Cholesky factors; NaN where there is none."""
+        factor, info = self.xp.linalg.cholesky_ex(matrix)
+        return self.xp.where((info > 0)[:, None, None], np.nan, factor)
 
     def solve(self, matrix: Array, right: Array) -> Array:
         """Solve systems with positive definite matrices."""
@@ -395,10 +380,13 @@ class _Features:
     def __init__(self, candidates: Candidates) -> None:
         self.candidates, self.task, self.xp = candidates, candidates.task, candidates.xp
         algebra, centres = candidates.algebra, np.asarray(self.task.centres)
-        self.root = algebra.inverse_root(
-            lambda rows, columns: candidates.kernel(rows, centres[columns]),
-            algebra.array(np.full((candidates.length, len(centres)), jitter(0, len(centres), algebra.dtype))),
-        )
+        diagonal, failed = algebra.array(np.zeros((candidates.length, len(centres)))), True
+        for attempt in range(MOST_ATTEMPTS):
+            diagonal += failed * jitter(attempt, len(centres), algebra.dtype)
+            self.root = algebra.inverse_root(lambda rows, columns: candidates.kernel(rows, centres[columns]), diagonal)
+            failed = self.xp.isnan(self.root[:, :1, 0])
+            if not bool(failed.any()):
+                break
         self.penalty = self.xp.diag(algebra.array(np.append(np.full(len(centres), self.task.ridge), 0)))
         self.roots = self.xp.sqrt(self.task.weights)
 

@@ -22,8 +22,6 @@ __all__ = ["FoldRegressions", "LayerStack"]
 
 # Units are shifted by their mean over so many samples, which single precision is grateful for (as in _rows.h).
 SHIFT_ROWS = 64
-# How often a ridge is made four times larger before a system is given up.
-MOST_ATTEMPTS = 40
 # A column of which so little is left, relative to the largest, repeats others: what is left is rounding noise.
 NOTHING_LEFT = 1e-14
 
@@ -264,22 +262,12 @@ class LayerStack:
         return self._solved(torch.cat([upper, lower], dim=2), right)
 
     def _solved(self, matrix: Tensor, right: Tensor) -> Tensor:
-        """Ridge solutions; where rounding makes a matrix indefinite, with the smallest ridge that will do."""
+        """Ridge solutions; NaN where the ridge is so small that rounding makes a matrix indefinite."""
         penalised = torch.ones(matrix.shape[-1], dtype=self.dtype, device=matrix.device)
         if self.penalties.intercept:
             penalised[self.random.shape[2]] = 0
-        diagonal = matrix.diagonal(dim1=-2, dim2=-1)
-        least = diagonal.mean(dim=-1) * torch.finfo(self.dtype).eps * matrix.shape[-1]
-        ridge = torch.full_like(least, self.penalties.ridge)
-        added = torch.zeros_like(least)
-        for _ in range(MOST_ATTEMPTS):
-            diagonal += (ridge - added)[..., None] * penalised
-            added = ridge
-            factor, info = torch.linalg.cholesky_ex(matrix)
-            failed = info > 0
-            if not bool(failed.any()):
-                break
-            ridge = torch.where(failed, 4 * torch.maximum(ridge, least), ridge)
+        matrix.diagonal(dim1=-2, dim2=-1).add_(self.penalties.ridge * penalised)
+        factor, info = torch.linalg.cholesky_ex(matrix)
         forward = torch.linalg.solve_triangular(factor, right, upper=False)
         solution: Tensor = torch.linalg.solve_triangular(factor.mT, forward, upper=True)
-        return solution
+        return solution.masked_fill_((info > 0)[..., None, None], torch.nan)

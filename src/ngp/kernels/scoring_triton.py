@@ -14,7 +14,7 @@ multiply faster than the others multiply single precision, and no less precisely
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -138,7 +138,7 @@ class FusedStack(LayerStack):
 
     def predictions(self, columns: Tensor) -> Tensor:
         """Out-of-fold predictions of candidates."""
-        given, n_added, n_judged = columns, len(columns), int(self.segments[-1] - self.segments[1])
+        n_added, n_judged = len(columns), int(self.segments[-1] - self.segments[1])
         if self.alone is not None:
             columns = torch.nn.functional.pad(columns, (0, 0, 0, 0, 0, 1))
         tail = self._linear_tail(columns)
@@ -147,16 +147,8 @@ class FusedStack(LayerStack):
         narrow = columns.float()
         for draw in range(len(self.random)):
             failed |= self._add_draw(narrow, n_added, tail, draw, judged)
-        if bool(failed.any()):  # rounding made a system indefinite: the plain way finds a larger ridge
-            judged[failed] = self._plainly(given, failed)
+        judged[failed] = torch.nan  # rounding made a system indefinite
         return judged
-
-    def _plainly(self, columns: Tensor, chosen: Tensor) -> Tensor:
-        """Predictions of some candidates, given by a mask, by plain operations."""
-        plain = [LayerStack.predictions(replace(self, alone=None), columns[chosen[: len(columns)]])]
-        if self.alone is not None and bool(chosen[-1]):
-            plain.append(LayerStack.predictions(self.alone, columns[:1, :0]))
-        return torch.cat(plain)
 
     def _linear_tail(self, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Slopes and offsets of the tail's lanes, (n, tail), and what the slopes are of, (n, n_rest, J)."""

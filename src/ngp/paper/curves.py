@@ -12,7 +12,7 @@ from ngp._types import IntArray
 from ngp.baselines.base import PredictorEstimator
 from ngp.datasets import Dataset, make_gravitation, make_ohm, make_planck
 from ngp.greedy.path import Step
-from ngp.greedy.stopping import RelativeImprovement, StopRule
+from ngp.greedy.stopping import MaxFeatures, RelativeImprovement, StopRule
 from ngp.paper.experiment import Cell, Column, Experiment, Plan, Record, ResultTable, Trial, cell
 from ngp.paper.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db
 from ngp.paper.published import ETA_RATES, RANK_NME
@@ -36,7 +36,7 @@ MEANS = "(means; shaded: lowest to highest)"
 def pursue(split: Split, n_features: int, *, protocol: str, seed: int, n_jobs: int) -> tuple[Step, ...]:
     """Steps of a pursuit of `n_features` features, including the start."""
     cv = (split.X_test, split.y_test) if protocol == "published" else 5
-    selector = NeuralGreedyPursuit(SSFN(), n_features_to_select=n_features, cv=cv, n_jobs=n_jobs, random_state=seed)
+    selector = NeuralGreedyPursuit(SSFN(), stop=MaxFeatures(n_features), cv=cv, n_jobs=n_jobs, random_state=seed)
     steps: tuple[Step, ...] = selector.fit(split.X, split.y).path_.steps
     return steps
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ngp import NeuralGreedyPursuit
 from ngp.datasets import make_artificial
+from ngp.greedy.stopping import MaxFeatures
 from ngp.paper.curves import LAWS
 from ngp.paper.experiment import Cell, Column, Experiment, Plan, Protocol, Record, ResultTable, Trial, cell
 from ngp.paper.metrics import false_negative_rate
@@ -53,7 +54,7 @@ def _missed(data: str, n_samples: int, n_features: int, protocol: str, seed: int
         n_train = round(0.9 * n_samples)
         X, y, truth = make_artificial(n_train + VALIDATION_ROWS, n_features, noise="none", random_state=seed)
         X, y, cv = X[:n_train], y[:n_train], (X[n_train:], y[n_train:])
-    selector = NeuralGreedyPursuit(SSFN(), n_features_to_select=len(truth), cv=cv, n_jobs=n_jobs, random_state=seed)
+    selector = NeuralGreedyPursuit(SSFN(), stop=MaxFeatures(len(truth)), cv=cv, n_jobs=n_jobs, random_state=seed)
     return false_negative_rate(selector.fit(X, y).order_, truth)
 
 

@@ -17,7 +17,7 @@ from ngp._types import FloatArray, IntArray
 from ngp.baselines import Baseline, registry
 from ngp.datasets import load_boston, make_artificial
 from ngp.greedy.path import Step
-from ngp.greedy.stopping import Stop, StopRule
+from ngp.greedy.stopping import MaxFeatures, Stop, StopRule
 from ngp.paper.experiment import Column, Experiment, Plan, Record, ResultTable, Trial, cell
 from ngp.paper.metrics import false_negative_rate, false_positive_rate, normalized_mean_error_db, paper_mse
 from ngp.paper.published import TABLE_1 as PUBLISHED
@@ -158,7 +158,7 @@ def regression_trial(
 def _published_rule(split: Split, eta: float | None, number: int | None) -> dict[str, Any]:
     """Parameters of a pursuit that chooses on the test rows."""
     if number is not None:
-        return {"cv": (split.X_test, split.y_test), "n_features_to_select": number}
+        return {"cv": (split.X_test, split.y_test), "stop": MaxFeatures(number)}
     rule = PublishedRule(float(np.mean(split.y_test**2)), ETA if eta is None else eta)
     return {"cv": (split.X_test, split.y_test), "stop": rule}
 

@@ -32,10 +32,10 @@ from ngp.predictors.base import BoundScorer, ColumnSets, Losses, Predictor, Scal
 __all__ = ["Kernel"]
 
 # Ridges that a step chooses from, the one before there is anything to choose by, and what the final predictor tries.
-RIDGES = (0.01, 0.1, 1.0, 10.0)
-FIRST_RIDGE = 0.1
-REFIT_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0, 100.0)
-# The least ridge, times the square of the number of rows, divided by the number of candidates.
+RIDGES = (3e-5, 0.0003, 0.003, 0.03, 0.3)
+FIRST_RIDGE = 0.0003
+REFIT_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)
+# The least ridge, times the cube of the number of rows, divided by the number of candidates.
 LEAST_RIDGE = 10.0
 # Rows in a round up to which landmarks gain nothing, and their number beyond.
 MOST_EXACT_ROWS, AUTO_LANDMARKS = 1000, 300
@@ -58,10 +58,10 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     ridge : float or "auto", default="auto"
-        Ridge penalty: what the squared norm of the function costs, beside the squared errors of all rows. ``"auto"``
-        chooses it in each step, for all candidates alike: of 0.01, 0.1, 1 and 10 that with the lowest validation
-        loss of the selection as it stands; before the first step, of the leading candidates. Many candidates and few
-        rows exclude the small ones.
+        Ridge penalty: what the squared norm of the function costs, beside the weighted mean of the squared errors.
+        ``"auto"`` chooses it in each step, for all candidates alike: of 0.00003, 0.0003, …, 0.3 that with the lowest
+        validation loss of the selection as it stands; before the first step, of the leading candidates. Many
+        candidates and few rows exclude the small ones.
     clip : float or None, default=4.0
         Standardised columns are clipped at this many deviations, so that no outlier, in training or later, dominates
         the inner products. None doesn't clip.
@@ -80,10 +80,10 @@ class Kernel(Predictor, BaseEstimator):  # type: ignore[misc]
     the limit, without the linear part of an `SSFN`. The kernel needs none, since max(w·z, 0) - max(-w·z, 0) = w·z.
 
     With K the kernel matrix, the coefficients a and the intercept b solve (K + ridge W⁻¹) a + b = y, sum(a) = 0,
-    where W holds the sample weights as they are: a weight of two counts as the row given twice, a weight of zero as
-    the row left out.
+    where W holds the sample weights as shares of their sum: a weight of two counts as the row given twice, a weight of
+    zero as the row left out.
 
-    The final predictor's ridge is chosen around the given one, or around 0.1, on the folds of the pursuit. With
+    The final predictor's ridge is chosen around the given one, or around 0.0003, on the folds of the pursuit. With
     ``landmarks="auto"`` it has as many as its training, which is done only once, can afford.
 
     Examples
@@ -166,7 +166,7 @@ class KernelScorer(BoundScorer):
         if self.config.ridge != "auto":
             return self
         # Of many columns and few rows no small ones, since these rows chose the columns.
-        least = LEAST_RIDGE * self.problem.groups.n_groups / float(self.problem.weights.sum()) ** 2
+        least = LEAST_RIDGE * self.problem.groups.n_groups / self.problem.n_counted**3
         ridges = sorted({min(RIDGES[-1], max(ridge, least)) for ridge in RIDGES})
         scorers = [replace(self, ridge=ridge) for ridge in ridges]
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
@@ -240,10 +240,11 @@ class KernelScorer(BoundScorer):
 
     def _tasks(self, selected: IntArray, n_columns: int, sign: Literal[1, -1] = 1) -> list[KernelTask]:
         """What all candidates of a step have in common, for each round."""
+        weights = self.problem.weights
         landmarks = [self._landmarks(part.rows[: part.n_training], self.config.landmarks) for part in self.parts]
         return [
-            self._task(part.rows, part.segments, selected, n_columns, own, sign)
-            for part, own in zip(self.parts, landmarks, strict=True)
+            self._task(part.rows, part.segments, selected, n_columns, own, round_.training_weight(weights), sign)
+            for part, own, round_ in zip(self.parts, landmarks, self.problem.rounds, strict=True)
         ]
 
     def _task(
@@ -253,6 +254,7 @@ class KernelScorer(BoundScorer):
         selected: IntArray,
         n_columns: int,
         landmarks: IntArray | None,
+        training_weight: float,
         sign: Literal[1, -1] = 1,
     ) -> KernelTask:
         """What all candidates of a step have in common in one round."""
@@ -264,7 +266,7 @@ class KernelScorer(BoundScorer):
             self.problem.weights[rows],
             segments,
             scale=1 / max(1, n_columns),
-            ridge=self.ridge,
+            ridge=self.ridge * training_weight,
             landmarks=landmarks,
             sign=sign,
         )
@@ -294,7 +296,8 @@ class KernelScorer(BoundScorer):
         if n_landmarks == "auto":
             n_landmarks = int((MOST_REFIT_OPERATIONS / len(rows)) ** 0.5)
         landmarks = final._landmarks(rows, n_landmarks)
-        task = final._task(rows, np.array([0, len(rows)]), selected, len(selected), landmarks)
+        weight = float(self.problem.weights[rows].sum())
+        task = final._task(rows, np.array([0, len(rows)]), selected, len(selected), landmarks, weight)
         coefficients, intercept = train_kernel(task)
         centres = self.inputs(selected, rows if landmarks is None else rows[landmarks])
         reader = ScaledColumns.of(self.problem, selected, self.config.clip)

@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 __all__ = ["SSFN", "SSFNClusterScorer", "SSFNGpuScorer", "SSFNPredictor", "SSFNScorer"]
 
 # Ridges that a step chooses from, the one before there is anything to choose by, and layers that decide.
-RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0)
-REFIT_RIDGES = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # of the final predictor
-FIRST_RIDGE = 100.0
+RIDGES = (3e-5, 0.0003, 0.003, 0.03, 0.3, 3.0, 30.0)
+REFIT_RIDGES = (1e-6, 1e-5, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of the final predictor
+FIRST_RIDGE = 0.3
 TUNING_LAYERS = 2
-# The least ridge, times the square of the number of rows, divided by the number of candidates.
+# The least ridge, times the cube of the number of rows, divided by the number of candidates.
 LEAST_RIDGE = 1e3
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
@@ -105,11 +105,12 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
         Independent random layers whose predictions are averaged. All candidates of a step are trained with one; those
         that may still be the best with two, then four, and so on up to this number.
     ridge : float or "auto", default="auto"
-        Ridge penalty of the output layer. ``"auto"`` chooses it in each step, for all candidates alike: of 0.1, 1,
-        10, 100 and 1000 that with the lowest validation loss of the selection as it stands; before the first
-        step, of the leading candidates. Many candidates and few rows exclude the small ones.
-    linear_ridge : float, default=3.0
-        Ridge penalty of the linear part, times the number of selected columns if they are standardised.
+        Ridge penalty of the output layer, beside the weighted mean of the squared errors. ``"auto"`` chooses it in
+        each step, for all candidates alike: of 0.00003, 0.0003, …, 30 that with the lowest validation loss of the
+        selection as it stands; before the first step, of the leading candidates. Many candidates and few rows
+        exclude the small ones.
+    linear_ridge : float, default=0.003
+        Ridge penalty of the linear part, likewise, times the number of selected columns if they are standardised.
     bias : bool, default=True
         Whether units have a random bias and the outputs an intercept.
     standardize : bool, default=True
@@ -158,7 +159,7 @@ class SSFN(Predictor, BaseEstimator):  # type: ignore[misc]
         n_units: int = 100,
         n_draws: int = 8,
         ridge: float | Literal["auto"] = "auto",
-        linear_ridge: float = 3.0,
+        linear_ridge: float = 0.003,
         bias: bool = True,
         standardize: bool = True,
         clip: float | None = 4.0,
@@ -246,9 +247,10 @@ class _Step:
     fits: list[LinearFit]  # in each round the linear part's regressions on the selected columns
     wholes: list[LayerTask | None]  # in each round that has a single block of rows, all that its candidates share
 
-    def penalised(self, penalties: Penalties) -> _Step:
-        """The same with other penalties."""
-        return replace(self, wholes=[task and replace(task, penalties=penalties) for task in self.wholes])
+    def penalised(self, penalties: Sequence[Penalties]) -> _Step:
+        """The same with other penalties in each round."""
+        both = zip(self.wholes, penalties, strict=True)
+        return replace(self, wholes=[task and replace(task, penalties=own) for task, own in both])
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,8 +293,7 @@ class SSFNScorer(BoundScorer):
     @property
     def _ridges(self) -> list[float]:
         """Ridges to choose from: of many columns and few rows no small ones, since these rows chose the columns."""
-        n_rows = float(self.problem.weights.sum())  # a row of weight two is two rows
-        least = LEAST_RIDGE * self.problem.groups.n_groups / n_rows**2
+        least = LEAST_RIDGE * self.problem.groups.n_groups / self.problem.n_counted**3
         return sorted({min(RIDGES[-1], max(ridge, least)) for ridge in RIDGES})
 
     @property
@@ -300,12 +301,17 @@ class SSFNScorer(BoundScorer):
         """Precision of the scoring."""
         return np.dtype(self.config.dtype)
 
-    def penalties(self, n_columns: int) -> Penalties:
-        """Penalties of a network on so many columns."""
+    def penalties(self, n_columns: int, weight: float) -> Penalties:
+        """Penalties of a network on so many columns, from rows of this total weight."""
         config = self.config
         # However many columns share the signal, what the linear part is expected to explain stays the same.
         linear = config.linear_ridge * max(1, n_columns) if config.standardize else config.linear_ridge
-        return Penalties(self.ridge, linear, config.bias)
+        return Penalties(self.ridge * weight, linear * weight, config.bias)
+
+    @cached_property
+    def _training_weights(self) -> list[float]:
+        """Total weight of the rows that train in each round, mean over its folds."""
+        return [round_.training_weight(self.problem.weights) for round_ in self.problem.rounds]
 
     @cached_property
     def target_scales(self) -> tuple[FloatArray, float]:
@@ -346,7 +352,7 @@ class SSFNScorer(BoundScorer):
     ) -> Sequence[Losses]:
         """Losses by scorers that differ in their ridges alone: they share all that comes before."""
         selected = np.asarray(selected, dtype=np.intp)
-        fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
+        fits = self._linear_fits(selected)
         first = scorers[0]
         memory, new = first._memory or _Memory(), _Memory(first.n_layers)
         losses = [
@@ -358,7 +364,7 @@ class SSFNScorer(BoundScorer):
             draws = range(memory.n_layers if known else 0, first.n_layers)
             step = first._step(selected, columns.shape[1], fits, draws)
             for scorer, found in zip(scorers, losses, strict=True):
-                penalised = step.penalised(scorer.penalties(len(selected)))
+                penalised = step.penalised([scorer.penalties(len(selected), own) for own in self._training_weights])
                 parts, predictions = scorer._equal_sizes(penalised, columns, known, first._remembers(len(candidates)))
                 found.parts[members] = parts
                 new.predictions.update(
@@ -387,11 +393,14 @@ class SSFNScorer(BoundScorer):
         small = n_bytes <= MOST_REMEMBERED and all(len(blocks) == 1 for blocks in self._blocks)
         return self._memory is not None and small
 
-    def _linear_fit(self, blocks: Sequence[RowBlock], selected: IntArray) -> LinearFit:
-        """Regressions on the selected columns in all folds of a round."""
-        moments = sum(segment_moments(*self._linear_rows(block, selected)) for block in blocks)
-        ridge = self.penalties(len(selected)).linear_ridge
-        return LinearFit.of(np.asarray(moments), len(selected), ridge=ridge, centred=self.config.bias)
+    def _linear_fits(self, selected: IntArray) -> list[LinearFit]:
+        """Regressions on the selected columns in all folds of each round."""
+        fits = []
+        for blocks, weight in zip(self._blocks, self._training_weights, strict=True):
+            moments = sum(segment_moments(*self._linear_rows(block, selected)) for block in blocks)
+            ridge = self.penalties(len(selected), weight).linear_ridge
+            fits.append(LinearFit.of(np.asarray(moments), len(selected), ridge=ridge, centred=self.config.bias))
+        return fits
 
     def _linear_rows(self, block: RowBlock, selected: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
         """Selected columns, targets, weights and segments of a block."""
@@ -400,9 +409,9 @@ class SSFNScorer(BoundScorer):
 
     def _step(self, selected: IntArray, n_new: int, fits: list[LinearFit], draws: range) -> _Step:
         step = _Step(selected, n_new, draws, fits, [])
-        for blocks, fit in zip(self._blocks, fits, strict=True):
+        for number, blocks in enumerate(self._blocks):
             single = len(blocks) == 1
-            step.wholes.append(self._layer_task(step, fit, blocks[0], self._space(step, blocks)) if single else None)
+            step.wholes.append(self._layer_task(step, number, blocks[0], self._space(step, blocks)) if single else None)
         return step
 
     @cached_property
@@ -467,7 +476,7 @@ class SSFNScorer(BoundScorer):
         memory = self._memory or _Memory()
         if memory.n_layers == self.n_layers and (known := memory.of(new[None])):
             return [values * np.float64(scale) + mean for values in known[0]]
-        fits = [self._linear_fit(blocks, selected) for blocks in self._blocks]
+        fits = self._linear_fits(selected)
         step = self._step(selected, len(new), fits, range(self.n_layers))
         for number, blocks in enumerate(self._blocks):
             found.append(np.empty((len(self.problem.rounds[number].rows), self.problem.n_outputs)))
@@ -489,7 +498,7 @@ class SSFNScorer(BoundScorer):
 
         def tasks(layers: bool) -> Iterator[tuple[LayerTask, FloatArray]]:
             for block in blocks:
-                yield self._layer_task(step, step.fits[number], block, space, layers), columns(block)
+                yield self._layer_task(step, number, block, space, layers), columns(block)
 
         yield from score_blocks(tasks)
 
@@ -498,10 +507,8 @@ class SSFNScorer(BoundScorer):
         width, n_rows = padded_width(self.config.n_units, self.dtype), max(len(block.rows) for block in blocks)
         return np.zeros(len(step.draws) * n_rows * width, self.dtype)
 
-    def _layer_task(
-        self, step: _Step, fit: LinearFit, block: RowBlock, space: AnyArray, layers: bool = True
-    ) -> LayerTask:
-        """What the candidates share in a block; without `layers`, no pre-activations."""
+    def _layer_task(self, step: _Step, number: int, block: RowBlock, space: AnyArray, layers: bool = True) -> LayerTask:
+        """What the candidates share in a block of a round; without `layers`, no pre-activations."""
         config, rows, n_selected = self.config, self._linear_rows(block, step.selected), len(step.selected)
         inputs, targets, weights, segments = rows
         shape = len(step.draws), len(weights) if layers else 0, padded_width(config.n_units, self.dtype)
@@ -513,8 +520,8 @@ class SSFNScorer(BoundScorer):
             for start in range(0, shape[1], 2**10):  # products of more rows would outgrow the cache
                 some = slice(start, start + 2**10)
                 base[place, some, : config.n_units] = inputs[:, some].T @ random[:n_selected] + biases
-        penalties = self.penalties(n_selected)  # the same for all candidates of a step
-        state = fit.state(*rows)
+        penalties = self.penalties(n_selected, self._training_weights[number])  # the same for all candidates of a step
+        state = step.fits[number].state(*rows)
         return LayerTask(segments, weights, targets.astype(self.dtype), base, slots, state, config.n_units, penalties)
 
     # ------------------------------------------------------------ the final predictor
@@ -546,12 +553,13 @@ class SSFNScorer(BoundScorer):
             pieces = self._pieces(np.sort(rows), width)
         else:
             pieces, data = [], [self._data(selected, rows)]
-        penalties = self.penalties(len(selected))
+        weight = float(self.problem.weights[rows].sum())
+        penalties = self.penalties(len(selected), weight)
         return train_networks(
             lambda: (self._data(selected, piece) for piece in pieces) if pieces else data,
             layers,
             linear_ridge=penalties.linear_ridge,
-            ridges=ridges,
+            ridges=[ridge * weight for ridge in ridges],
             intercept=penalties.intercept,
         )
 
@@ -757,7 +765,8 @@ class SSFNGpuScorer(SSFNScorer):
 
         each, segments = self._rounds[number], self.problem.rounds[number].segments
         data = self._columns(selected, number), each.targets, each.weights, segments
-        return FoldRegressions(*data, ridge=self.penalties(len(selected)).linear_ridge, centred=self.config.bias)
+        ridge = self.penalties(len(selected), self._training_weights[number]).linear_ridge
+        return FoldRegressions(*data, ridge=ridge, centred=self.config.bias)
 
     def _stacks(
         self, regressions: list[FoldRegressions], weights: Tensor, biases: Tensor, n_new: int, alone: bool
@@ -766,10 +775,11 @@ class SSFNGpuScorer(SSFNScorer):
         import torch
 
         n_selected, dtype = len(regressions[0].selected), getattr(torch, self.config.dtype)
-        penalties, stacks = self.penalties(n_selected), []
+        stacks = []
         scaled = [weights[:, :n] / self.weight_divisor(n) for n in (n_selected + n_new, n_selected)]
-        for round_, each, tensors in zip(self.problem.rounds, regressions, self._rounds, strict=True):
-            make = self._stack_class(round_.n_folds)
+        rounds = zip(self.problem.rounds, regressions, self._rounds, self._training_weights, strict=True)
+        for round_, each, tensors, weight in rounds:
+            make, penalties = self._stack_class(round_.n_folds), self.penalties(n_selected, weight)
             stack, single = (make(each, slots, biases, penalties, dtype, tensors.weighted) for slots in scaled)
             stacks.append(replace(stack, alone=single) if alone else stack)
         return stacks
