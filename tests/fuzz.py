@@ -332,6 +332,7 @@ def random_selection(draws: Draws) -> tuple[IntArray, ColumnSets]:
 
 def loss_tolerance(problem: Problem, tolerance: float, loss: float) -> float:
     """How far losses may be apart, divided by the loss, if predictions may be apart by so much."""
+    tolerance += SLACK * float(np.finfo(np.float64).eps) * sqrt(loss)  # of the losses' own rounding
     if problem.loss == "squared_error":
         return tolerance * (2 * sqrt(loss) + tolerance) / loss
     return tolerance * (2 if problem.loss == "hinge" else 2e3) / loss
@@ -405,7 +406,8 @@ def kernel_tolerance(scorer: KernelScorer, columns: Sequence[int] | IntArray) ->
         values = test_kernel.kernel_by_hand(inputs, inputs)
         matrix = values + np.diag(scorer.ridge / weights)
         scales = np.sqrt(np.diag(matrix))
-        growth = eps * sqrt(len(values)) / float(np.linalg.eigvalsh(matrix / scales / scales[:, None])[0])
+        smallest = float(np.linalg.eigvalsh(matrix / scales / scales[:, None])[0])
+        growth = eps * sqrt(len(values)) / max(smallest, 1e-100)
         places = scorer._landmarks(part.rows[: part.n_training], landmarks)
         if places is not None:
             own = values[np.ix_(places, places)] + jitter(0, len(places), scorer.algebra.dtype) * np.eye(len(places))
