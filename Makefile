@@ -9,7 +9,7 @@ KERNELS := $(wildcard src/ngp/kernels/*.c src/ngp/kernels/*.h)
 CHECKED := $(wildcard src tests benchmarks docs examples setup.py conftest.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage browser lint bench bench-peers docs clean
+.PHONY: help demo test coverage fuzz sanitize browser lint bench bench-peers docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
@@ -41,6 +41,21 @@ coverage: $(DEV_STAMP) ## run the tests, list the lines of the package that they
 	$(BIN)/coverage run -m pytest -n 2
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+fuzz: $(DEV_STAMP) ## compare the compiled kernels with their plain twins in a thousand random cases
+	$(BIN)/python tests/fuzz.py
+
+# Leaks aren't looked for: Python keeps much of its memory until the process ends, and so do the packages.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZED = OMP_NUM_THREADS=1 PYTHONPATH=build/sanitize/lib PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) $(BIN)/python
+
+sanitize: $(DEV_STAMP) ## run the compiled kernels, with every instruction set, so that memory errors and undefined behaviour fail
+	CC=gcc CFLAGS="-g $(SANITIZE)" LDFLAGS="$(SANITIZE)" \
+		$(BIN)/python setup.py --quiet build --build-base build/sanitize --build-lib build/sanitize/lib
+	$(SANITIZED) -m pytest -p no:cacheprovider -m "not slow" tests/kernels/test_gather.py tests/kernels/test_perceptron.py \
+		tests/kernels/test_scoring.py tests/kernels/test_screening_kernel.py tests/predictors/test_ssfn_blocks.py
+	$(SANITIZED) tests/fuzz.py --cases 500
 
 browser: ## install what the tests of the report need: Chromium (Debian's, if none is there) and axe-core
 	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium >/dev/null)

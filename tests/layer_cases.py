@@ -20,6 +20,7 @@ FOLDS = {  # how many rows always train, then the shares of the folds
     "folds + training rows": (1, [1, 2, 1]),
     "loo": (0, None),
 }
+RANDOM = "random"  # as many folds as the seed says
 DTYPES = ("float64", "float32")
 
 
@@ -38,16 +39,27 @@ class Case:
     linear_ridge: float = 1.0
     columns: str = "plain"
     noise: float = 0.5
+    exponents: tuple[int, int] = (0, 0)  # powers of ten that columns and targets are multiplied by
+    weight_scale: float = 1.0
     n_candidates: int = 3
     seed: int = 0
 
 
 def segment_bounds(case: Case) -> Any:
+    if case.folds == RANDOM:
+        return random_bounds(np.random.default_rng([case.seed, 2]), case.n_rows)
     always, shares = FOLDS[case.folds]
     if shares is None:
         return np.concatenate([[0], np.arange(case.n_rows + 1)])
     bounds = np.cumsum([0, always, *shares])
     return bounds * case.n_rows // bounds[-1]
+
+
+def random_bounds(rng: np.random.Generator, n_rows: int) -> Any:
+    """Bounds of the rows that always train, if there are such, and of folds of any length."""
+    n_cuts = int(rng.integers(1, min(n_rows, 12)))
+    cuts = np.sort(rng.choice(np.arange(1, n_rows), n_cuts, replace=False))
+    return np.concatenate([[0] if n_cuts == 1 or rng.integers(2) else [0, 0], cuts, [n_rows]])
 
 
 def draw(case: Case) -> dict[str, Any]:
@@ -56,7 +68,7 @@ def draw(case: Case) -> dict[str, Any]:
     k, m, n, n_rows = case.n_selected, case.n_new, case.n_candidates, case.n_rows
     X = rng.normal(0.5, 1, size=(k + n * m, n_rows))
     if case.columns == "duplicated":
-        X[1:] = X[rng.integers(0, 2, size=len(X) - 1)]
+        X[1:] = X[rng.integers(0, 2, size=max(len(X) - 1, 0))]
     elif case.columns == "constant":
         X[::2] = 3.0
     elif case.columns == "rare":
@@ -69,6 +81,8 @@ def draw(case: Case) -> dict[str, Any]:
         "integer": rng.integers(0, 4, size=n_rows).astype(float),
         "real": rng.uniform(0.1, 3, size=n_rows),
     }[case.weights]
+    X, targets = X * 10.0 ** case.exponents[0], targets * 10.0 ** case.exponents[1]
+    weights *= case.weight_scale
     R = rng.normal(size=(case.n_draws, k + m, case.n_units)) / np.sqrt(k + m)
     bias = rng.normal(size=(case.n_draws, 1, case.n_units))
     names = ("selected", "columns", "targets", "weights", "R", "bias")

@@ -97,13 +97,13 @@ def loss_by_hand(name: str, prediction: Any, target: Any) -> float:
 
 def inputs_by_hand(problem: Problem, clip: float | None) -> Any:
     """Columns by the mean and deviation of the rows that ever train, held within `clip` deviations."""
-    X, weights = problem.X, problem.weights
+    X, weights = np.asarray(problem.X, np.float64), problem.weights
     ever_train = sorted(
         {int(row) for round_ in problem.rounds for f in range(round_.n_folds) for row in round_.training(f)}
     )
     mean = np.average(X[ever_train], axis=0, weights=weights[ever_train])
     variance = np.average((X[ever_train] - mean) ** 2, axis=0, weights=weights[ever_train])
-    X = (X - mean) / np.sqrt(variance)
+    X = (X - mean) / np.where(np.ptp(X[ever_train], axis=0) > 0, np.sqrt(variance), 1)
     return X if clip is None else np.clip(X, -clip, clip)
 
 
@@ -111,7 +111,7 @@ def target_scales_by_hand(problem: Problem, centred: bool = True) -> tuple[Any, 
     """Mean of each target (zeros unless `centred`), and the deviation from it of all of them together."""
     T, weights = problem.targets[: problem.n_fit], problem.weights[: problem.n_fit]
     centre = np.average(T, axis=0, weights=weights) if centred else np.zeros(T.shape[1])
-    return centre, float(np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights)))
+    return centre, float(np.sqrt(np.average(((T - centre) ** 2).mean(axis=1), weights=weights))) or 1.0
 
 
 def average_by_hand(problem: Problem, predict: Callable[[int, int], Any]) -> tuple[float, Any]:

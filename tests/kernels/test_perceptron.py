@@ -66,11 +66,12 @@ class Case:
     rates: tuple[float, float] = (0.05, 0.03)
     weighted: bool = True
     dtype: str = "float64"
+    seed: int = 0
 
 
 def make_numbers(case: Case) -> dict[str, Any]:
     """Inputs, targets, initial parameters as torch has them, batches, and rows to predict."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(case.seed)
     labels = rng.integers(0, max(2, case.n_outputs), size=N_ROWS)
     coded = labels[:, None].astype(float) if case.n_outputs == 1 else np.eye(case.n_outputs)[labels]
     if case.loss == "squared_error":

@@ -206,3 +206,23 @@ def test_blocks_shorter_than_their_width_are_summed() -> None:
     features, targets = draw_problem(40, 15, 2)
     ((coef, _),) = fit_ridge(blocks_of(features, targets, np.ones(40), [10, 20, 30]), [1.0], intercept=True)
     np.testing.assert_allclose(coef, solve(features, targets, ridge=1.0)[0], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("ridges", [[0.1], [0.1, 10.0]])
+@pytest.mark.parametrize("shape", [(40, 6, 2), (12, 20, 2)])
+def test_large_features_leave_the_small_ones_their_part(shape: tuple[int, int, int], ridges: list[float]) -> None:
+    features, targets = draw_problem(*shape)
+    scales = np.where(np.arange(shape[1]) < 2, 1e9, 1.0)
+    solutions = fit_ridge([(features * scales, targets, np.ones(shape[0]))], ridges, intercept=True)
+    for ridge, (coef, _) in zip(ridges, solutions, strict=True):
+        rows = np.vstack([features - features.mean(axis=0), np.diag(ridge**0.5 / scales)])
+        right = np.vstack([targets - targets.mean(axis=0), np.zeros(shape[1:])])
+        np.testing.assert_allclose(coef * scales[:, None], np.linalg.lstsq(rows, right)[0], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("ridges", [[0.0], [0.1, 10.0]])
+def test_without_features_the_mean_is_left(ridges: list[float]) -> None:
+    _, targets = draw_problem(8, 1, 2)
+    for coef, offset in fit_ridge([(np.zeros((8, 0)), targets, np.ones(8))], ridges, intercept=True):
+        assert coef.shape == (0, 2)
+        np.testing.assert_allclose(offset, targets.mean(axis=0))

@@ -28,7 +28,7 @@ from sklearn.linear_model import Ridge
 from threadpoolctl import threadpool_limits
 
 from ngp.kernels import plain, scoring
-from ngp.kernels.scoring import Phase, score_blocks, score_chunk
+from ngp.kernels.scoring import LinearFit, Phase, score_blocks, score_chunk, segment_moments
 
 try:
     from ngp.kernels import _kernels
@@ -226,3 +226,14 @@ def test_a_state_of_other_sizes_is_refused() -> None:
     for other in (bytearray(3), b"", state):
         with pytest.raises(ValueError, match="state must come from make_state, called with the same sizes"):
             scoring._call(task, more, Phase.LINEAR_SUMS, other, np.zeros(0))
+
+
+def test_selected_columns_may_repeat_at_a_scale_where_the_ridge_is_a_rounding_error() -> None:
+    rng = np.random.default_rng(0)
+    column, targets = 1e12 * rng.normal(size=30), rng.normal(size=(30, 2))
+
+    def prediction(*columns: Any) -> Any:
+        rows = np.array(columns), targets, np.ones(30), np.array([0, 0, 15, 30])
+        return LinearFit.of(segment_moments(*rows), len(columns), ridge=1.0, centred=True).state(*rows).prediction
+
+    np.testing.assert_allclose(prediction(column, column), prediction(column), rtol=1e-9, atol=1e-12)

@@ -50,16 +50,12 @@ def scaled_by_hand(problem: Problem, clip: float | None) -> tuple[Any, Any, Any]
 
 
 def kernel_by_hand(first: Any, second: Any, n_columns: int | None = None) -> Any:
-    """Arc-cosine kernel of all pairs of rows, one after the other."""
+    """Arc-cosine kernel of all pairs of rows."""
     n_columns = n_columns or max(1, first.shape[1])
-    values = np.empty((len(first), len(second)))
-    for i, x in enumerate(first):
-        for j, z in enumerate(second):
-            a, b = np.append(x / np.sqrt(n_columns), 1), np.append(z / np.sqrt(n_columns), 1)
-            lengths = np.linalg.norm(a) * np.linalg.norm(b)
-            angle = np.arccos(np.clip(a @ b / lengths, -1, 1))
-            values[i, j] = lengths * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / np.pi
-    return values
+    first, second = (np.column_stack([X / np.sqrt(n_columns), np.ones(len(X))]) for X in (first, second))
+    lengths = np.outer(np.linalg.norm(first, axis=1), np.linalg.norm(second, axis=1))
+    angles = np.arccos(np.clip(first @ second.T / lengths, -1, 1))
+    return lengths * (np.sin(angles) + (np.pi - angles) * np.cos(angles)) / np.pi
 
 
 def train_by_hand(values: Any, weights: Any, targets: Any, ridge: float) -> tuple[Any, Any]:

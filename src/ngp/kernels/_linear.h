@@ -27,7 +27,8 @@ typedef struct {
 } NAME(LinearWork);
 #define LinearWork NAME(LinearWork)
 
-#define TAKE(field, count) (w->field = memory + used, used += (count))
+#define TAKE(field, count) \
+    (w->field = memory + used, used += (count), FORBID(memory + used, memory ? GAP : 0), used += GAP / sizeof(double))
 
 /* Lays out in `memory` what is kept from block to block; returns how many doubles that takes. */
 static long NAME(linear_keep)(const Linear *lin, long m, LinearWork *w, double *memory)

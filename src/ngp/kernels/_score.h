@@ -3,10 +3,12 @@
  * Included once for each (scalar type, instruction set), after _rows.h and _solve.h. */
 
 #define PAD(n) (((n) + VW - 1) / VW * VW)
-#define TAKE(field, count)                                             \
-    do {                                                               \
-        w->field = (void *)(memory + bytes);                           \
-        bytes += ((size_t)(count) * sizeof(*w->field) + 63) / 64 * 64; \
+#define TAKE(field, count)                             \
+    do {                                               \
+        w->field = (void *)(memory + bytes);           \
+        bytes += (size_t)(count) * sizeof(*w->field);  \
+        FORBID(memory + bytes, memory ? GAP : 0);      \
+        bytes = (bytes + GAP + 63) / 64 * 64;          \
     } while (0)
 
 static void NAME(set_widths)(const Task *t, Work *w)
@@ -220,6 +222,7 @@ static int NAME(score)(const Task *t)
         memset(t->out, 0, t->n_candidates * t->linear.n_rows * t->linear.n_outputs * sizeof(REAL));
     for (long first = 0; first < t->n_candidates; first += size) {
         const long n = MIN(size, t->n_candidates - first);
+        ALLOW(own, t->blocked ? 0 : size * kept);
         char *state = t->blocked ? t->state + first * kept : memset(own, 0, size * kept);
         size_t linear_bytes = 0, draw_bytes = 0;
         for (long i = 0; i < n; i++) {

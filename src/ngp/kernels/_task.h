@@ -56,6 +56,19 @@ enum { LINEAR_SUMS = 1, LINEAR_SOLVE = 2, LAYER_START = 4, LAYER_SUMS = 8, LAYER
 /* For what would run a tenth slower as part of its caller, which has more variables than registers. */
 #define APART __attribute__((noinline))
 
+/* Under AddressSanitizer (make sanitize), buffers in one stretch of memory have bytes between them that nothing may
+ * touch. */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define GAP 64
+#define FORBID(from, bytes) __asan_poison_memory_region(from, bytes)
+#define ALLOW(from, bytes) __asan_unpoison_memory_region(from, bytes)
+#else
+#define GAP 0
+#define FORBID(from, bytes) ((void)0)
+#define ALLOW(from, bytes) ((void)0)
+#endif
+
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 

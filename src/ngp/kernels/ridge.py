@@ -39,8 +39,9 @@ def fit_ridge(
     attain the minimum (ridge 0 and collinear features), those with the smallest norm are returned.
     """
     first, *second = _first_two(blocks := iter(blocks))
-    if not second and len(first[0]) < first[0].shape[1]:
-        return _fit_few_rows(*first, ridges, intercept, norm_bound, centre)
+    few_rows = not second and len(first[0]) < first[0].shape[1]
+    if few_rows and (solutions := _fit_few_rows(*first, ridges, intercept, norm_bound, centre)):
+        return solutions
     moments = Moments(intercept)
     for block in chain([first], second, blocks):
         moments.add(*block)
@@ -110,7 +111,7 @@ def _fit_few_rows(
     norm_bound: float | None,
     centre: FloatArray | None,
 ) -> list[Solution]:
-    """Solve in the dual, whose matrix is of the size of the rows."""
+    """Solve in the dual, whose matrix is of the size of the rows; nothing if that loses small features."""
     mean, target_mean = np.zeros(features.shape[1]), np.zeros(targets.shape[1])
     if intercept:
         mean, target_mean = (np.average(values, axis=0, weights=weights) for values in (features, targets))
@@ -122,6 +123,8 @@ def _fit_few_rows(
     design, response = root * design, root * (targets - target_mean)
     kernel, size = design @ design.T, features.shape[1]
     duals = _solve(kernel, response if centre is None else response - design @ centre, ridges, size)
+    if not duals and min(ridges) > 0:
+        return []
     coefs = [design.T @ dual if centre is None else design.T @ dual + centre for dual in duals]
     if not coefs or not _obey(norm_bound, coefs):
         values, vectors = _eigenvectors(kernel, size)
@@ -133,20 +136,29 @@ def _fit_few_rows(
 
 def _solve(matrix: FloatArray, right: FloatArray, ridges: Sequence[float], size: int) -> list[FloatArray]:
     """Return (matrix + ridge I)^-1 right for each ridge, or nothing if a matrix is numerically singular."""
-    if len(ridges) == 1:
-        solution = _solve_by_cholesky(matrix, right, ridges[0], size)
-        return [] if solution is None else [solution]
-    values, vectors = np.linalg.eigh(matrix)  # unlike SciPy's, it lets other threads run
-    if values[0] + min(ridges) <= size * _EPS * values[-1]:
-        return []
-    left = vectors.T @ right
-    return [vectors @ (left / (values + ridge)[:, None]) for ridge in ridges]
+    if not len(matrix):  # no features, which LAPACK refuses
+        return [right] * len(ridges)
+    if len(ridges) > 1:
+        values, vectors = np.linalg.eigh(matrix)  # unlike SciPy's, it lets other threads run
+        if values[0] + min(ridges) > size * _EPS * values[-1]:
+            left = vectors.T @ right
+            return [vectors @ (left / (values + ridge)[:, None]) for ridge in ridges]
+    solutions = []
+    for ridge in ridges:
+        if (solution := _solve_by_cholesky(matrix, right, ridge, size)) is None:
+            return []
+        solutions.append(solution)
+    return solutions
 
 
 def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: int) -> FloatArray | None:
     matrix = gram.copy()
     matrix.flat[:: len(matrix) + 1] += ridge
-    one_norm = np.abs(matrix).sum(axis=0).max(initial=0.0)
+    # Features of different scales make no matrix singular. Powers of two change no digit.
+    diagonal = np.diag(matrix)
+    scales = np.exp2(np.rint(np.log2(diagonal, where=diagonal > 0, out=np.zeros(len(matrix))) / 2))
+    matrix /= scales * scales[:, None]
+    one_norm = np.abs(matrix).sum(axis=0).max()
     try:
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     except LinAlgError:
@@ -155,7 +167,7 @@ def _solve_by_cholesky(gram: FloatArray, right: FloatArray, ridge: float, size: 
     reciprocal_condition, _ = dpocon(factor[0], one_norm, uplo="L")
     if reciprocal_condition < size * _EPS:
         return None
-    return np.asarray(cho_solve(factor, right), dtype=np.float64)
+    return np.asarray(cho_solve(factor, right / scales[:, None]) / scales[:, None], dtype=np.float64)
 
 
 def _obey(norm_bound: float | None, coefs: list[FloatArray]) -> bool:

@@ -123,7 +123,11 @@ class LinearFit:
         means = inner[:, :-1, -1] / fold_weight[:, None] if centred else np.zeros(inner.shape[:2])[:, :-1]
         centred_moments = inner[:, :-1, :-1] - fold_weight[:, None, None] * means[:, :, None] * means[:, None, :]
         normal = centred_moments[:, :n_columns, :n_columns]
-        inverse = np.linalg.inv(normal + ridge * np.eye(n_columns))
+        normal = normal + ridge * np.eye(n_columns)
+        try:
+            inverse = np.linalg.inv(normal)
+        except np.linalg.LinAlgError:  # columns that repeat others, so large that the ridge is a rounding error
+            inverse = np.linalg.pinv(normal, hermitian=True)
         slopes = inverse @ centred_moments[:, :n_columns, n_columns:]
         intercepts = means[:, n_columns:] - np.einsum("fk,fkq->fq", means[:, :n_columns], slopes)
         arrays = means[:, :n_columns], inverse, fold_weight, slopes, intercepts
