@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy, deepcopy
 from dataclasses import replace
 from functools import partial
@@ -306,44 +306,46 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         Returns
         -------
         object
-            The selector itself, fitted.
+            The selector itself, fitted. If that fails, it stays as it was.
         """
-        begin, file = perf_counter(), None if self.checkpoint is None else FilePath(self.checkpoint)
-        saved = Checkpoint.read(file) if file else None
-        seed = saved.seed if saved and self.random_state is None else None
-        task = _prepare(self, X, y, sample_weight, cv_groups, seed)
-        warn_of_constant_features(task.problem, task.fixed)
-        for name in ("stability_", "chance_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        self.all_columns_score_ = nan
-        # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
-        line = StatusLine(bool(self.verbose))
-        with one_blas_thread, keep_workers(), line.shown():
-            search, identity = task.search(), {}
-            if file:
-                defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
-                defining |= {"task": self.task, "random_state": task.seed}
-                identity = identity_of(task.problem, task.fixed, defining)
-            if file and saved:
-                saved.check(file, identity, task.problem)
-                logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
-            context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
-            save = Saving(file, identity, task.seed) if file else None
-            monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save, line)
-            path = task.pursue(search, saved.steps if saved else (), monitor)
-            late = path.partial and self.max_time is not None and perf_counter() - begin >= self.max_time
-            try:
-                self._finish(task.problem, search.scorer, path, late)
-            except KeyboardInterrupt:
-                self._keep_selection(task.problem, search.scorer, path)
-            if not path.partial:
-                with suppress(KeyboardInterrupt):  # the selection is there, and needs neither comparison nor proof
-                    self.all_columns_score_ = search.score_of_all()
-                    self._prove(task, search, path)
-            self._warn_of_few(path)
-            if leak := suspect(path.steps, self.task_):
-                warnings.warn(leak, stacklevel=5)
-            context.call_on_fit_task_end(estimator=self)
+        with _as_before_if_it_fails(self):
+            begin, file = perf_counter(), None if self.checkpoint is None else FilePath(self.checkpoint)
+            saved = Checkpoint.read(file) if file else None
+            seed = saved.seed if saved and self.random_state is None else None
+            task = _prepare(self, X, y, sample_weight, cv_groups, seed)
+            warn_of_constant_features(task.problem, task.fixed)
+            for name in ("stability_", "chance_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
+            self.all_columns_score_ = nan
+            # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
+            line = StatusLine(bool(self.verbose))
+            with one_blas_thread, keep_workers(), line.shown():
+                search, identity = task.search(), {}
+                if file:
+                    defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
+                    defining |= {"task": self.task, "random_state": task.seed}
+                    identity = identity_of(task.problem, task.fixed, defining)
+                if file and saved:
+                    saved.check(file, identity, task.problem)
+                    logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
+                context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
+                save = Saving(file, identity, task.seed) if file else None
+                attributes = partial(self._attributes_after, task.problem, search.scorer)
+                monitor = _Monitor(self, context, attributes, save, line)
+                path = task.pursue(search, saved.steps if saved else (), monitor)
+                late = path.partial and self.max_time is not None and perf_counter() - begin >= self.max_time
+                try:
+                    self._finish(task.problem, search.scorer, path, late)
+                except KeyboardInterrupt:
+                    self._keep_selection(task.problem, search.scorer, path)
+                if not path.partial:
+                    with suppress(KeyboardInterrupt):  # the selection is there, and needs neither comparison nor proof
+                        self.all_columns_score_ = search.score_of_all()
+                        self._prove(task, search, path)
+                self._warn_of_few(path)
+                if leak := suspect(path.steps, self.task_):
+                    warnings.warn(leak, stacklevel=5)
+                context.call_on_fit_task_end(estimator=self)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -566,6 +568,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """
         from pandas import DataFrame, Index, array
 
+        check_is_fitted(self)
         groups, n_selected = known_groups(self.order_, self.p_values_), len(self.order_)
         ranks = [rank if rank <= n_selected else None for rank in range(1, 1 + len(groups))]
         return DataFrame(
@@ -871,6 +874,20 @@ class NGPRegressor(RegressorMixin, _SelectingPredictor):  # type: ignore[misc]
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return R² of `predict`."""
         return float(super().score(X, y, sample_weight))
+
+
+@contextmanager
+def _as_before_if_it_fails(selector: NeuralGreedyPursuit) -> Iterator[None]:
+    """Fit all of a selector or nothing: it never holds parts of two fits."""
+    before = dict(vars(selector))
+    try:
+        yield
+    except BaseException:
+        for name in vars(selector).keys() - before.keys():
+            if name.endswith("_"):  # others are scikit-learn's
+                delattr(selector, name)
+        selector.__dict__.update(before)
+        raise
 
 
 class _Task(NamedTuple):
