@@ -423,7 +423,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         check_is_fitted(self)
         if not isinstance(n_halves, Integral) or n_halves < 2 or n_halves % 2:
             raise ValueError(f"n_halves={n_halves!r} must be an even number of at least 2, since halves come in pairs.")
-        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
+        task = self._prepared_again(X, y, sample_weight, cv_groups)
         with one_blas_thread, keep_workers():
             selections = selections_on_halves(
                 task.problem, n_halves, task.seed, lambda half: task.pursue(task.search().on(half))
@@ -466,16 +466,28 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         True
         """
         check_is_fitted(self)
-        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups, self._seed)
+        task = self._prepared_again(X, y, sample_weight, cv_groups)
         with one_blas_thread, keep_workers(), phase("estimating chance"):
             self.chance_ = chance_losses(task.search(), self.path_, self._seed)
         return self.chance_
 
     def _unchanged_copy(self) -> Self:
-        """A selector with the same parameters, so that nothing changes this one."""
+        """A selector with the same parameters and attributes, so that nothing changes this one."""
         other = copy(self)
-        other.random_state = deepcopy(self.random_state)  # which would go on, were it a generator
+        for name in ("random_state", "_sklearn_output_config"):  # a generator would go on; of `set_output`
+            if name in vars(self):
+                setattr(other, name, deepcopy(vars(self)[name]))
         return other
+
+    def _prepared_again(self, X: Any, y: Any, sample_weight: Any, cv_groups: Any) -> _Task:
+        """The task of the fit for a copy, which has its path: it must be of the same candidates."""
+        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups, self._seed)
+        other = task.selector
+        if not other.encoder_.is_like(self.encoder_):
+            raise ValueError("X has other columns or categories than in fit: give the X of fit, or one like it.")
+        if not (other.groups_.is_like(self.groups_) and np.array_equal(other.fixed_, self.fixed_)):
+            raise ValueError("groups or fixed are others than in fit: set them to what they were, or fit again.")
+        return task
 
     def _keep_selection(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes after an interruption of `_finish`, without a predictor."""
@@ -513,7 +525,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         (array([1, 0]), array([1]))
         """
         check_is_fitted(self)
-        other = copy(self)
+        other = self._unchanged_copy()
         other.__dict__.pop("stability_", None)  # of another selection
         other._store(self.path_.cut(k))
         return other
@@ -769,10 +781,8 @@ class _SelectingPredictor(NeuralGreedyPursuit):
             raise ValueError(
                 f"{type(self).__name__}.cut trains the predictor again, and the data of fit aren't kept: give X and y."
             )
-        other = copy(self)
-        task = _prepare(other, X, y, sample_weight, cv_groups, self._seed)
-        if not other.encoder_.is_like(self.encoder_):
-            raise ValueError("X has other columns or categories than in fit: give the X of fit, or one like it.")
+        task = self._prepared_again(X, y, sample_weight, cv_groups)
+        other = cast(Self, task.selector)
         other.__dict__.pop("stability_", None)
         with one_blas_thread, keep_workers():
             search = task.search()
