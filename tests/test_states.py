@@ -33,14 +33,14 @@ from sklearn.naive_bayes import GaussianNB
 import ngp.io
 from ngp import NeuralGreedyPursuit, NGPClassifier, NGPRegressor
 from ngp.greedy.checkpoint import CheckpointError
-from ngp.greedy.stopping import MaxFeatures, Plateau
+from ngp.greedy.stopping import MaxFeatures, Plateau, RelativeImprovement
 from ngp.predictors import SSFN
 
 FAST_SSFN = SSFN(n_units=12, n_draws=1, refit_units=12)
 
 N_SEQUENCES = int(os.environ.get("NGP_STATES", 0))  # of a long run; 0 for a few that are always the same
 RULES = settings(
-    max_examples=N_SEQUENCES or 8,
+    max_examples=N_SEQUENCES or 3,
     derandomize=not N_SEQUENCES,
     stateful_step_count=20 if N_SEQUENCES else 6,
     suppress_health_check=list(HealthCheck),
@@ -83,8 +83,7 @@ ESTIMATORS = {"regression": Ridge(), "classification": GaussianNB()}
 CHOICES: dict[str, list[Any]] = {
     "predictor": ["kernel", "estimator", ("several",)],
     "n_features_to_select": [2, 3, 0.5],
-    "tol": [0.1],
-    "stop": ["plateau", MaxFeatures(4), Plateau(patience=2)],
+    "stop": ["plateau", MaxFeatures(4), Plateau(patience=2), RelativeImprovement(0.1)],
     "groups": [((0, 1), (1, 2), (3,), (4,)), ((4, 5), (2,), (0,), (1, 3))],
     "fixed": [(3,), (0, 4)],
     "cv": [3, "loo", 0.3],
@@ -97,7 +96,6 @@ Settings = tuple[tuple[str, Any], ...]
 some_settings = (
     st.dictionaries(st.sampled_from(sorted(CHOICES)), st.integers(0, 5), max_size=5)
     .map(lambda drawn: {name: CHOICES[name][place % len(CHOICES[name])] for name, place in drawn.items()})
-    .filter(lambda drawn: not {"tol", "stop"} <= set(drawn))
     .map(lambda drawn: tuple(sorted(drawn.items())))
 )
 some_table = st.sampled_from(sorted(TABLES["regression"]))
@@ -315,14 +313,21 @@ class Lives(RuleBasedStateMachine):
             self.fit(life)
         return life
 
-    @rule(life=lives, table=some_table)
-    def other_data(self, life: Life, table: str) -> None:
-        life.run = replace(life.run, table=table)
+    def is_given(self, life: Life, run: Run) -> None:
+        life.run = run
+        life.selector.set_params(**{**run.kind().get_params(deep=False), **run.parameters})
 
-    @rule(life=lives, settings=some_settings)
-    def other_parameters(self, life: Life, settings: Settings) -> None:
-        life.run = replace(life.run, settings=settings)
-        life.selector.set_params(**{**life.run.kind().get_params(deep=False), **life.run.parameters})
+    @rule(life=lives, table=some_table, task=st.sampled_from(sorted(TABLES)))
+    def other_data(self, life: Life, table: str, task: str) -> None:
+        self.is_given(life, replace(life.run, table=table, task=life.run.task if life.run.predicts else task))
+
+    @rule(life=lives, name=st.sampled_from(sorted(CHOICES)), place=st.integers(0, 3))
+    def other_parameter(self, life: Life, name: str, place: int) -> None:
+        settings = dict(life.run.settings)
+        settings.pop(name, None)
+        if place < len(CHOICES[name]):  # else the default
+            settings[name] = CHOICES[name][place]
+        self.is_given(life, replace(life.run, settings=tuple(sorted(settings.items()))))
 
     @rule(life=lives)
     def fit(self, life: Life) -> None:
@@ -340,6 +345,16 @@ class Lives(RuleBasedStateMachine):
         self.saved = life.run
         assert hurry or not life.selector.partial_
         life.has_fitted(not hurry)
+
+    @rule(life=lives, name=st.sampled_from(sorted(CHOICES)), place=st.integers(0, 3), table=st.none() | some_table)
+    def change_and_go_on(self, life: Life, name: str, place: int, table: str | None) -> None:
+        """One change makes it another run: refused, unless the answer is the same."""
+        self.go_on(life, hurry=True)
+        if table:
+            self.other_data(life, table, life.run.task)
+        else:
+            self.other_parameter(life, name, place)
+        self.go_on(life, hurry=False)
 
     @rule(
         life=lives,
@@ -381,8 +396,10 @@ class Lives(RuleBasedStateMachine):
             if how == "truncate":
                 self.file.write_bytes(content[: len(content) * percent // 100])
 
-    @rule(target=lives, life=lives, place=st.integers(0, 9), named=st.booleans())
-    def cut(self, life: Life, place: int, named: bool) -> Any:
+    @rule(target=lives, life=lives, place=st.integers(0, 9), named=st.booleans(), like_fit=st.booleans())
+    def cut(self, life: Life, place: int, named: bool, like_fit: bool) -> Any:
+        if life.fitted and like_fit:
+            self.is_given(life, life.fitted)
         selector = life.selector
         if life.fitted:
             sizes = sorted({step.n_selected for step in selector.path_})
@@ -395,7 +412,10 @@ class Lives(RuleBasedStateMachine):
                 kept = life.measured - {"stability_"}
                 only_adds = {step.action for step in selector.path_} <= {"start", "add"}
                 before = () if only_adds else life.cuts  # of several selections of a size, the present one comes first
-                return self.born(replace(life, selector=life.run.cut(selector, k), cuts=(*before, k), measured=kept))
+                other = life.run.cut(selector, k)
+                n_selected = len(other.order_) + len(other.fixed_)
+                assert n_selected == (selector.cuts_[k] if isinstance(k, str) else k)
+                return self.born(replace(life, selector=other, cuts=(*before, k), measured=kept))
         return multiple()
 
     @rule(target=lives, life=lives, how=st.sampled_from(["clone", "pickle", "deepcopy", "save"]))
@@ -418,9 +438,11 @@ class Lives(RuleBasedStateMachine):
         life.output = output
         life.selector.set_output(transform=output)
 
-    @rule(life=lives)
-    def measure(self, life: Life) -> None:
+    @rule(life=lives, like_fit=st.booleans())
+    def measure(self, life: Life, like_fit: bool) -> None:
         """What is measured beside the fit leaves it as it is."""
+        if life.fitted and like_fit:
+            self.is_given(life, life.fitted)
         selector, data = life.selector.set_params(max_time=None), life.run.data
         if life.fitted == life.run:
             selector.measure_stability(data.X, data.y, data.weights, n_halves=2)
