@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import Any
@@ -692,6 +693,23 @@ def test_a_fit_that_is_interrupted_in_its_first_step_says_so() -> None:
     with pytest.warns(UserWarning, match=r"Nothing was selected \(interrupted before anything was selected\)"):
         selector.fit(*make_data())
     assert (selector.stop_reason_, selector.partial_) == ("interrupted before anything was selected", True)
+
+
+def test_a_fit_that_fails_leaves_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_data()
+    selector, new = fit(n_features_to_select=2), make_selector()
+    before, expected = vars(selector).copy(), selector.predict(X)
+    for kind, name in ((SSFNScorer, "add_losses"), (SSFNScorer, "fit"), (Search, "score_of_all")):
+        with monkeypatch.context() as patched:
+            patched.setattr(kind, name, lambda *_: 1 / 0)
+            for each in (selector, new):
+                with pytest.raises(ZeroDivisionError):
+                    each.fit(X[:, 1:], np.column_stack([y, y]))
+        assert vars(selector) == before
+        np.testing.assert_array_equal(selector.predict(X), expected)
+        for use in (partial(new.cut, 1), new.summary):
+            with pytest.raises(NotFittedError):
+                use()
 
 
 class Interrupting(LinearRegression):

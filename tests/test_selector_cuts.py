@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,28 @@ def test_the_final_predictor_of_a_cut_is_that_of_the_fit_whatever_its_seed() -> 
     for seed in (None, np.random.RandomState(3)):
         selector = make(random_state=seed, n_features_to_select=3).fit(X, Y)
         np.testing.assert_array_equal(selector.cut(3, X, Y).predict(X), selector.predict(X))
+
+
+def test_a_cut_shares_nothing_that_can_be_set() -> None:
+    for kind, data in ((NGPRegressor, (X, Y)), (NeuralGreedyPursuit, ())):
+        whole = make(kind, n_features_to_select=2).set_output(transform="default").fit(X, Y)
+        whole.cut(1, *data).set_output(transform="pandas")
+        assert type(whole.transform(X)) is np.ndarray
+
+
+def test_a_path_of_other_candidates_is_refused() -> None:
+    others: list[dict[str, Any]] = [
+        {"groups": [[column] for column in range(6, -1, -1)]},
+        {"groups": [[0, 1], [4], [6]]},
+        {"groups": None, "fixed": [0]},
+    ]
+    for settings in others:
+        selector = make(n_features_to_select=2).fit(X, Y).set_params(**settings)
+        for use in (partial(selector.cut, 1), selector.measure_chance, partial(selector.measure_stability, n_halves=2)):
+            with pytest.raises(ValueError, match=r"^groups or fixed are others than in fit: set them to what they"):
+                use(X, Y)
+    with pytest.raises(ValueError, match="X has other columns or categories than in fit"):
+        make(n_features_to_select=2).fit(X, Y).measure_chance(X[:, :4], Y)
 
 
 def test_what_cannot_be_cut_is_refused() -> None:

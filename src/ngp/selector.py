@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy, deepcopy
 from dataclasses import replace
 from functools import partial
@@ -306,44 +306,46 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         Returns
         -------
         object
-            The selector itself, fitted.
+            The selector itself, fitted. If that fails, it stays as it was.
         """
-        begin, file = perf_counter(), None if self.checkpoint is None else FilePath(self.checkpoint)
-        saved = Checkpoint.read(file) if file else None
-        seed = saved.seed if saved and self.random_state is None else None
-        task = _prepare(self, X, y, sample_weight, cv_groups, seed)
-        warn_of_constant_features(task.problem, task.fixed)
-        for name in ("stability_", "chance_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        self.all_columns_score_ = nan
-        # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
-        line = StatusLine(bool(self.verbose))
-        with one_blas_thread, keep_workers(), line.shown():
-            search, identity = task.search(), {}
-            if file:
-                defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
-                defining |= {"task": self.task, "random_state": task.seed}
-                identity = identity_of(task.problem, task.fixed, defining)
-            if file and saved:
-                saved.check(file, identity, task.problem)
-                logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
-            context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
-            save = Saving(file, identity, task.seed) if file else None
-            monitor = _Monitor(self, context, partial(self._attributes_after, task.problem, search.scorer), save, line)
-            path = task.pursue(search, saved.steps if saved else (), monitor)
-            late = path.partial and self.max_time is not None and perf_counter() - begin >= self.max_time
-            try:
-                self._finish(task.problem, search.scorer, path, late)
-            except KeyboardInterrupt:
-                self._keep_selection(task.problem, search.scorer, path)
-            if not path.partial:
-                with suppress(KeyboardInterrupt):  # the selection is there, and needs neither comparison nor proof
-                    self.all_columns_score_ = search.score_of_all()
-                    self._prove(task, search, path)
-            self._warn_of_few(path)
-            if leak := suspect(path.steps, self.task_):
-                warnings.warn(leak, stacklevel=5)
-            context.call_on_fit_task_end(estimator=self)
+        with _as_before_if_it_fails(self):
+            begin, file = perf_counter(), None if self.checkpoint is None else FilePath(self.checkpoint)
+            saved = Checkpoint.read(file) if file else None
+            seed = saved.seed if saved and self.random_state is None else None
+            task = _prepare(self, X, y, sample_weight, cv_groups, seed)
+            warn_of_constant_features(task.problem, task.fixed)
+            for name in ("stability_", "chance_"):  # of an earlier fit
+                self.__dict__.pop(name, None)
+            self.all_columns_score_ = nan
+            # The small matrix products of the pursuit gain nothing from BLAS threads and pay for their waiting.
+            line = StatusLine(bool(self.verbose))
+            with one_blas_thread, keep_workers(), line.shown():
+                search, identity = task.search(), {}
+                if file:
+                    defining = {name: v for name, v in self.get_params(deep=False).items() if name not in NOT_DEFINING}
+                    defining |= {"task": self.task, "random_state": task.seed}
+                    identity = identity_of(task.problem, task.fixed, defining)
+                if file and saved:
+                    saved.check(file, identity, task.problem)
+                    logger.info("going on after %d steps that were found in %s", len(saved.steps) - 1, file)
+                context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self)
+                save = Saving(file, identity, task.seed) if file else None
+                attributes = partial(self._attributes_after, task.problem, search.scorer)
+                monitor = _Monitor(self, context, attributes, save, line)
+                path = task.pursue(search, saved.steps if saved else (), monitor)
+                late = path.partial and self.max_time is not None and perf_counter() - begin >= self.max_time
+                try:
+                    self._finish(task.problem, search.scorer, path, late)
+                except KeyboardInterrupt:
+                    self._keep_selection(task.problem, search.scorer, path)
+                if not path.partial:
+                    with suppress(KeyboardInterrupt):  # the selection is there, and needs neither comparison nor proof
+                        self.all_columns_score_ = search.score_of_all()
+                        self._prove(task, search, path)
+                self._warn_of_few(path)
+                if leak := suspect(path.steps, self.task_):
+                    warnings.warn(leak, stacklevel=5)
+                context.call_on_fit_task_end(estimator=self)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -421,7 +423,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         check_is_fitted(self)
         if not isinstance(n_halves, Integral) or n_halves < 2 or n_halves % 2:
             raise ValueError(f"n_halves={n_halves!r} must be an even number of at least 2, since halves come in pairs.")
-        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups)
+        task = self._prepared_again(X, y, sample_weight, cv_groups)
         with one_blas_thread, keep_workers():
             selections = selections_on_halves(
                 task.problem, n_halves, task.seed, lambda half: task.pursue(task.search().on(half))
@@ -464,16 +466,28 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         True
         """
         check_is_fitted(self)
-        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups, self._seed)
+        task = self._prepared_again(X, y, sample_weight, cv_groups)
         with one_blas_thread, keep_workers(), phase("estimating chance"):
             self.chance_ = chance_losses(task.search(), self.path_, self._seed)
         return self.chance_
 
     def _unchanged_copy(self) -> Self:
-        """A selector with the same parameters, so that nothing changes this one."""
+        """A selector with the same parameters and attributes, so that nothing changes this one."""
         other = copy(self)
-        other.random_state = deepcopy(self.random_state)  # which would go on, were it a generator
+        for name in ("random_state", "_sklearn_output_config"):  # a generator would go on; of `set_output`
+            if name in vars(self):
+                setattr(other, name, deepcopy(vars(self)[name]))
         return other
+
+    def _prepared_again(self, X: Any, y: Any, sample_weight: Any, cv_groups: Any) -> _Task:
+        """The task of the fit for a copy, which has its path: it must be of the same candidates."""
+        task = _prepare(self._unchanged_copy(), X, y, sample_weight, cv_groups, self._seed)
+        other = task.selector
+        if not other.encoder_.is_like(self.encoder_):
+            raise ValueError("X has other columns or categories than in fit: give the X of fit, or one like it.")
+        if not (other.groups_.is_like(self.groups_) and np.array_equal(other.fixed_, self.fixed_)):
+            raise ValueError("groups or fixed are others than in fit: set them to what they were, or fit again.")
+        return task
 
     def _keep_selection(self, problem: Problem, scorer: Scorer, path: Path) -> None:
         """Set the fitted attributes after an interruption of `_finish`, without a predictor."""
@@ -511,7 +525,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         (array([1, 0]), array([1]))
         """
         check_is_fitted(self)
-        other = copy(self)
+        other = self._unchanged_copy()
         other.__dict__.pop("stability_", None)  # of another selection
         other._store(self.path_.cut(k))
         return other
@@ -566,6 +580,7 @@ class NeuralGreedyPursuit(CallbackSupportMixin, TableSelector):  # type: ignore[
         """
         from pandas import DataFrame, Index, array
 
+        check_is_fitted(self)
         groups, n_selected = known_groups(self.order_, self.p_values_), len(self.order_)
         ranks = [rank if rank <= n_selected else None for rank in range(1, 1 + len(groups))]
         return DataFrame(
@@ -766,10 +781,8 @@ class _SelectingPredictor(NeuralGreedyPursuit):
             raise ValueError(
                 f"{type(self).__name__}.cut trains the predictor again, and the data of fit aren't kept: give X and y."
             )
-        other = copy(self)
-        task = _prepare(other, X, y, sample_weight, cv_groups, self._seed)
-        if not other.encoder_.is_like(self.encoder_):
-            raise ValueError("X has other columns or categories than in fit: give the X of fit, or one like it.")
+        task = self._prepared_again(X, y, sample_weight, cv_groups)
+        other = cast(Self, task.selector)
         other.__dict__.pop("stability_", None)
         with one_blas_thread, keep_workers():
             search = task.search()
@@ -871,6 +884,20 @@ class NGPRegressor(RegressorMixin, _SelectingPredictor):  # type: ignore[misc]
     def score(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> float:
         """Return R² of `predict`."""
         return float(super().score(X, y, sample_weight))
+
+
+@contextmanager
+def _as_before_if_it_fails(selector: NeuralGreedyPursuit) -> Iterator[None]:
+    """Fit all of a selector or nothing: it never holds parts of two fits."""
+    before = dict(vars(selector))
+    try:
+        yield
+    except BaseException:
+        for name in vars(selector).keys() - before.keys():
+            if name.endswith("_"):  # others are scikit-learn's
+                delattr(selector, name)
+        selector.__dict__.update(before)
+        raise
 
 
 class _Task(NamedTuple):

@@ -293,13 +293,15 @@ def test_layers_and_ridges_come_back_too() -> None:
 def test_descriptions_are_the_same_in_another_process() -> None:
     code = (
         "from ngp.greedy.checkpoint import described; from ngp.predictors import *\n"
-        "from sklearn.linear_model import Ridge\n"
-        "print(described([SSFN(), Ridge(alpha=2), len, object(), lambda x: x in {'a', 'b', 'c'}, lambda: lambda x: x]))"
+        "from sklearn.linear_model import Ridge; from numpy import array\n"
+        "print(described([SSFN(), Ridge(alpha=2), len, object(), array(['a b', 1.5], dtype=object), "
+        "lambda x: x in {'a', 'b', 'c'}, lambda: lambda x: x]))"
     )
     texts = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout for _ in range(2)}
     assert len(texts) == 1
     assert "Ridge(alpha=2, " in texts.pop()
     assert described(np.zeros(3)) == described(np.zeros(3)) != described(np.ones(3))
+    assert described({"a": np.arange(2000)}) != described({"a": 2 * np.arange(2000)})
 
 
 def _local(n: int) -> Any:
@@ -326,6 +328,7 @@ NAMELESS: dict[str, tuple[Any, Any]] = {
     "scorer": (make_scorer(lambda y, z: y @ z), make_scorer(lambda y, z: y @ z / 2)),
     "partial": (partial(lambda x, n: x + n, 1), partial(lambda x, n: x - n, 1)),
     "in a list": ([lambda x: x + 1], [lambda x: x + 2]),
+    "in a mapping": ({"f": lambda x: x + 1}, {"f": lambda x: x + 2}),
     "in an estimator": (FunctionTransformer(lambda x: x + 1), FunctionTransformer(lambda x: x + 2)),
     "class": (_local(0), _local(1)),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -276,7 +276,9 @@ class TableSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             _check_n_features(self, X, reset=False)
             if not self.support_.any():
                 warnings.warn("No features were selected: the table has no columns.", stacklevel=3)
-            return nw.from_native(cast(Any, X))[:, self.get_support(indices=True).tolist()].to_native()
+            places = self.get_support(indices=True).tolist()
+            frame: Any = X
+            return frame.iloc[:, places] if kind == "pandas" else frame[:, places]
         with briefly_refused_gaps():
             return super().transform(X)
 

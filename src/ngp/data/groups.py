@@ -59,6 +59,12 @@ class Groups:
         """Whether the groups are the columns, one by one and in their order."""
         return isinstance(self.columns, np.ndarray)
 
+    def is_like(self, other: Groups) -> bool:
+        """Whether the groups are of the same columns, in the same order."""
+        if self.n_groups != other.n_groups or self.are_columns != other.are_columns:
+            return False
+        return self.are_columns or all(map(np.array_equal, self.columns, other.columns))
+
     @property
     def is_single(self) -> bool:
         """Whether every group is one column, and no two groups are the same column."""

@@ -196,8 +196,12 @@ def described(value: Any) -> str:
 
 
 def _described_plain(value: Any) -> str:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype != object:
         return f"array {_hash([value])}"
+    if isinstance(value, np.ndarray):  # its bytes are addresses
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        value = list(value.items())
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(described, value))}]"
     held = [value, getattr(value, "__func__", None), getattr(value, "func", None)]  # itself, or of a method, a partial

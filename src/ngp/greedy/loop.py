@@ -285,4 +285,7 @@ class EarlyEnd(Exception):
         self.partial = partial
 
 
-DIVERGED = "the loss of every candidate is NaN or infinite (give the predictor a larger ridge or a lower learning rate, or scale the data)"
+DIVERGED = (
+    "the loss of every candidate is NaN or infinite "
+    "(give the predictor a larger ridge or a lower learning rate, or scale the data)"
+)
