@@ -12,6 +12,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -241,19 +242,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     results: Found = {"machine": machine_facts(), "first_seed": options.first_seed, "left_out": {}, "designs": {}}
     print_facts(results["machine"])
-    seeds = range(options.first_seed, options.first_seed + options.runs)
+    drawn = {}
     for name in options.designs:
         try:
-            data = DESIGNS[name].draw(options.first_seed)
+            drawn[name] = DESIGNS[name].draw(options.first_seed)
         except OSError as error:
             results["left_out"][name] = str(error)
             print(f"\n{name}: LEFT OUT. {error}", flush=True)
-            save_json(options.json, results)
-            continue
-        runs = joblib.Parallel(n_jobs=options.jobs)(
-            joblib.delayed(run)(name, options.baselines, seed) for seed in seeds
-        )
-        results["designs"][name] = found = summary(runs)
+    seeds = range(options.first_seed, options.first_seed + options.runs)
+    runs = joblib.Parallel(n_jobs=options.jobs, return_as="generator")(  # one after the other, in this order
+        joblib.delayed(run)(name, options.baselines, seed) for name in drawn for seed in seeds
+    )
+    for name, data in drawn.items():
+        results["designs"][name] = found = summary(list(islice(runs, options.runs)))
         show(name, found, data)
         sys.stdout.flush()
         save_json(options.json, results)
