@@ -40,7 +40,6 @@ class Case:
     columns: str = "plain"
     noise: float = 0.5
     exponents: tuple[int, int] = (0, 0)  # powers of ten that columns and targets are multiplied by
-    weight_scale: float = 1.0
     n_candidates: int = 3
     seed: int = 0
 
@@ -82,7 +81,6 @@ def draw(case: Case) -> dict[str, Any]:
         "real": rng.uniform(0.1, 3, size=n_rows),
     }[case.weights]
     X, targets = X * 10.0 ** case.exponents[0], targets * 10.0 ** case.exponents[1]
-    weights *= case.weight_scale
     R = rng.normal(size=(case.n_draws, k + m, case.n_units)) / np.sqrt(k + m)
     bias = rng.normal(size=(case.n_draws, 1, case.n_units))
     names = ("selected", "columns", "targets", "weights", "R", "bias")
