@@ -54,8 +54,12 @@ def test_scaling() -> None:
 
 def test_standardising(capsys: pytest.CaptureFixture[str]) -> None:
     standardising.main()
-    changes = [abs(float(change)) for change in re.findall(r"fold ([+-][\d.]+)%", capsys.readouterr().out)]
-    (limit,) = re.findall(r"loss changes by less than ([\d.]+) %", page("docs/getting-started.md"))
+    printed, text = capsys.readouterr().out, page("docs/getting-started.md")
+    changes = [abs(float(change)) for change in re.findall(r"columns.*fold ([+-][\d.]+)%", printed)]
+    (picks,), ((once, anew),) = re.findall(r"\d+ of \d+ steps", printed), re.findall(r"([\d.]+)% .*\+([\d.]+)%$", printed)
+    assert picks in text
+    assert f"seem to gain {anew} %{' as it does now' * (once == anew)}" in text
+    (limit,) = re.findall(r"loss would change by less than ([\d.]+) %", text)
     assert changes
     assert max(changes) < float(limit)
 
