@@ -377,8 +377,8 @@ def kernels(draws: Draws) -> Iterator[Check]:
         return
     dtype, (selected, candidates) = draws.any_of("dtype", "float64", "float32"), random_selection(draws)
     options = {
-        "landmarks": draws.any_of("landmarks", None, None, 5, 20), "ridge": draws.any_of("ridge", 1e-4, 1e-3, 0.01, 0.1),
-        "clip": draws.any_of("clip", 1.0, 4.0, None),
+        "landmarks": draws.any_of("landmarks", None, None, 5, 20), "clip": draws.any_of("clip", 1.0, 4.0, None),
+        "ridge": draws.any_of("ridge", 1e-4, 1e-3, 0.01, 0.1),
     }  # fmt: skip
     scorer, exact = (test_kernel.bind(problem, precision, **options) for precision in (dtype, "float64"))
     smallest = float(exact.add_losses(selected, candidates).means.min())

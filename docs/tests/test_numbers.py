@@ -56,7 +56,8 @@ def test_standardising(capsys: pytest.CaptureFixture[str]) -> None:
     standardising.main()
     printed, text = capsys.readouterr().out, page("docs/getting-started.md")
     changes = [abs(float(change)) for change in re.findall(r"columns.*fold ([+-][\d.]+)%", printed)]
-    (picks,), ((once, anew),) = re.findall(r"\d+ of \d+ steps", printed), re.findall(r"([\d.]+)% .*\+([\d.]+)%$", printed)
+    (picks,) = re.findall(r"\d+ of \d+ steps", printed)
+    ((once, anew),) = re.findall(r"([\d.]+)% .*\+([\d.]+)%$", printed)
     assert picks in text
     assert f"seem to gain {anew} %{' as it does now' * (once == anew)}" in text
     (limit,) = re.findall(r"loss would change by less than ([\d.]+) %", text)
