@@ -260,6 +260,14 @@ def test_rows_of_weight_zero_may_as_well_be_absent(predictor: Any) -> None:
     np.testing.assert_allclose(chance, alone.measure_chance(X, y), rtol=1e-4)
 
 
+def test_rows_of_weight_zero_make_no_table_large() -> None:
+    X, y = make_data("regression")
+    more, other = np.r_[X, np.ones((1000, X.shape[1]))], np.r_[y, np.zeros(1000)]
+    alone = NGPRegressor(p_values=None).fit(X, y)
+    beside = NGPRegressor(p_values=None).fit(more, other, sample_weight=np.r_[np.ones(len(X)), np.zeros(1000)])
+    np.testing.assert_allclose([step.loss for step in beside.path_], [step.loss for step in alone.path_], rtol=1e-5)
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("predictor", [FAST_SSFN, Kernel()], ids=str)

@@ -974,7 +974,7 @@ def _prepare(
         groups = groups.expand(blocks)
         fixed = np.concatenate([fixed[:0], *(blocks[column] for column in fixed)])
     given_cv = 5 if cv_groups is not None and isinstance(selector.cv, str) and selector.cv == "auto" else selector.cv
-    n_rows, n_candidates = data.shape[0], groups.n_groups
+    n_candidates, n_rows = groups.n_groups, data.shape[0] if weights is None else int(np.count_nonzero(weights))
     predictor, cv = settled(selector.predictor, given_cv, n_rows=n_rows, n_candidates=n_candidates)
     problem = make_problem(
         data,
