@@ -427,6 +427,15 @@ def test_the_final_predictors_penalty_is_the_best_of_those_tried(cv: Any) -> Non
         assert best <= loss(replace(scorer, ridge=factor * scorer.ridge)) * (1 + 1e-9)
 
 
+def test_the_final_predictor_without_search_has_the_given_ridge(monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = bind(make_case("outputs"), ridge="auto")
+    found = scorer.without_search(0.02).fit(SELECTED)
+    assert (found.coefficients != scorer.fit(SELECTED).coefficients).all()
+    monkeypatch.setattr(kernel, "REFIT_FACTORS", (1.0,))
+    expected = bind(make_case("outputs"), ridge=0.02).fit(SELECTED)
+    np.testing.assert_array_equal(found.coefficients, expected.coefficients)
+
+
 def test_the_final_predictor_has_landmarks_where_training_would_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = bind(make_case("outputs"))
     assert scorer.fit(SELECTED).centres.shape == (2, 48)

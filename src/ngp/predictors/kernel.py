@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isnan
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -160,6 +161,7 @@ class KernelScorer(BoundScorer):
     config: Kernel
     algebra: Algebra
     ridge: float = field()  # without the default of `Scorer`
+    searches: bool = True  # whether the final predictor's ridge is another one, if that does better
 
     def tuned(self, selected: IntArray, candidates: ColumnSets) -> KernelScorer:
         """The scorer with the ridge for which the best of some candidates has the lowest loss."""
@@ -287,6 +289,10 @@ class KernelScorer(BoundScorer):
         order[useful] = np.random.default_rng([self.seed, LANDMARK_STREAM]).permutation(len(useful))
         return order
 
+    def without_search(self, ridge: float) -> KernelScorer:
+        """The scorer whose final predictor has a given ridge."""
+        return replace(self, ridge=self.ridge if isnan(ridge) else ridge, searches=False)
+
     def fit(self, selected: IntArray) -> KernelPredictor:
         """Train the final predictor on all rows that may train."""
         selected = np.asarray(selected, dtype=np.intp)
@@ -306,6 +312,8 @@ class KernelScorer(BoundScorer):
     def _tuned(self, selected: IntArray) -> KernelScorer:
         """The scorer, in double precision on the CPU, with the ridge that has the lowest validation loss."""
         plain = replace(self, n_jobs=1, algebra=NumpyAlgebra("float64"))
+        if not self.searches:
+            return plain
         ridge = FIRST_RIDGE if self.config.ridge == "auto" else self.config.ridge
         scorers = [replace(plain, ridge=ridge * factor) for factor in REFIT_FACTORS]
         arguments = [(scorer, selected) for scorer in scorers]
