@@ -1,7 +1,7 @@
 """Does a race change what is selected: python -m benchmarks.racing.
 
-In every step of a default fit, all candidates are also trained with all layers, from the same selection and with the
-same ridge. Counted are the kept steps whose pick is the same.
+In every step of a fit, all candidates are also trained with all layers, from the same selection and with the same
+ridge; of an MLP, with all networks and epochs. Counted are the kept steps whose pick is the same.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from ngp import NeuralGreedyPursuit
 from ngp._types import AnyArray, IntArray
 from ngp.datasets import load_wide
 from ngp.greedy.candidates import Found, Search
-from ngp.predictors import SSFN
-from ngp.predictors.ssfn import SSFNScorer
 
 TABLES: dict[str, Callable[[], Any]] = {
     "wine": partial(load_wine, return_X_y=True),
@@ -45,15 +43,15 @@ def data_of(name: str, seed: int) -> tuple[AnyArray, AnyArray, str]:
     return data.X, data.y, DESIGNS[name].task
 
 
-def run(name: str, seed: int) -> dict[str, Any]:
+def run(name: str, predictor: str, seed: int) -> dict[str, Any]:
     """One fit: for each kept step whether the pick is that of all layers, and by how much its loss is higher."""
     X, y, task = data_of(name, seed)
     races: list[tuple[frozenset[int], int, int, float]] = []
     race: Race = Search._race
 
-    def both(self: Search, scorer: SSFNScorer, selected: IntArray, candidates: Any, *others: Any) -> Found:
+    def both(self: Search, scorer: Any, selected: IntArray, candidates: Any, *others: Any) -> Found:
         found = race(self, scorer, selected, candidates, *others)
-        with patch.object(SSFNScorer, "stages", property(lambda self: (self,))):
+        with patch.object(type(scorer), "stages", property(lambda self: (self,))):
             whole = race(self, scorer, selected, candidates, others[0], None)
         means = whole.losses.means
         picks = (int(candidates.names[each.best]) for each in (found, whole))
@@ -62,7 +60,7 @@ def run(name: str, seed: int) -> dict[str, Any]:
 
     with warnings.catch_warnings(), patch.object(Search, "_race", both):
         warnings.simplefilter("ignore")
-        selector = NeuralGreedyPursuit(SSFN(), task=task, device="cpu", n_jobs=1, random_state=seed)
+        selector = NeuralGreedyPursuit(predictor, task=task, cv=5, device="cpu", n_jobs=1, random_state=seed)
         selector.fit(X, y)
     steps, selected = [], frozenset[int]()
     for group in selector.order_.tolist():
@@ -76,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.racing", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
     parser.add_argument("--designs", nargs="+", choices=[*DESIGNS, *TABLES], default=[*DESIGNS, *TABLES])
+    parser.add_argument("--predictor", choices=["ssfn", "mlp"], default="ssfn")
     parser.add_argument("--runs", type=int, default=5, help="of each design, and seeds of each table")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
@@ -85,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{'':22s}{'kept steps':>12s}{'same pick':>12s}{'largest excess':>16s}")
     seeds = range(options.first_seed, options.first_seed + options.runs)
     for name in options.designs:
-        runs = joblib.Parallel(n_jobs=options.jobs)(joblib.delayed(run)(name, seed) for seed in seeds)
+        tasks = (joblib.delayed(run)(name, options.predictor, seed) for seed in seeds)
+        runs = joblib.Parallel(n_jobs=options.jobs)(tasks)
         results["designs"][name] = {**summary(runs), "runs": runs}
         show(name, results["designs"][name])
         save_json(options.json, results)

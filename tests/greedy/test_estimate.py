@@ -176,7 +176,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "screened, more than there are": {"screen": 20},
     "a rule": {"n_features_to_select": None, "stop": MaxFeatures(2)},
     "two jobs": {"n_jobs": 2},
-    "mlp": {"predictor": MLP(n_units=5, epochs=2)},
+    "mlp": {"predictor": MLP(n_units=5, epochs=1, n_draws=1)},
     "estimator": {"predictor": Ridge()},
     "callable": {"predictor": lambda step: FAST if step < 3 else Ridge()},
 }

@@ -89,7 +89,8 @@ class Step:
     losses : float array
         Loss of every group as a candidate, to be added or dropped; NaN where not tried.
     layers : int array
-        How many random layers each of these losses comes from: the leaders of a race have more (see `SSFN`).
+        How many random layers each of these losses comes from: the leaders of a race have more (see `SSFN`). Of an
+        `MLP`, how many short trainings take as long.
     ridge : float
         Ridge penalty of the predictor, chosen for all candidates of the step (see `SSFN`); NaN if there is none.
     predictor : str

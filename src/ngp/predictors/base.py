@@ -150,7 +150,7 @@ class Scorer(ABC):
     Attributes
     ----------
     n_layers : int
-        Random layers that a loss comes from, by default 1.
+        Random layers that a loss comes from, or what else says how long it takes, by default 1.
     ridge : float
         Ridge penalty, NaN if there is none.
     """

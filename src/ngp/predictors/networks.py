@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import groupby, pairwise, product
-from math import inf, isfinite, isqrt, prod
+from math import ceil, inf, isfinite, isqrt, prod
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -41,6 +41,8 @@ __all__ = ["CNN", "MLP", "NetworkPredictor", "one_torch_thread"]
 # the free memory of a GPU (four bytes each, and several times as many for gradients and what autograd keeps).
 CPU_NUMBERS = 1 << 20
 GPU_SHARE = 1 / 40
+# Share of the epochs after which it is known which candidates may be the best.
+SHORT_TRAINING = 0.3
 # Rows that are predicted together.
 PREDICTED_ROWS = 256
 # Keys of the random order of rows: in the steps of a pursuit, and for the final network.
@@ -81,7 +83,8 @@ class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
     weight_decay : float, default=0.0
         Decay of the weights, apart from the gradients (AdamW).
     n_draws : int, default=2
-        Number of networks, each with random numbers of its own, whose predictions are averaged.
+        Number of networks, each with random numbers of its own, whose predictions are averaged. All candidates of a
+        step are first trained with one, for three tenths of the epochs; those that may still be the best with all.
     clip : float or None, default=4.0
         Standardised inputs are held within so many deviations.
     refit_epochs : int or "auto", default="auto"
@@ -140,7 +143,8 @@ class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         require_torch("predictor='mlp'")
         device = resolve_device(device, self.dtype)
-        return MLPScorer(self, problem, random_state, n_jobs, device)
+        work = self.n_draws * self.epochs / ceil(SHORT_TRAINING * self.epochs)
+        return MLPScorer(self, problem, random_state, n_jobs, device, ceil(work))
 
 
 class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
@@ -524,6 +528,16 @@ class MLPScorer(NetworkScorer):
     """An `MLP` bound to a problem (see `ngp.predictors.base.Scorer`)."""
 
     config: MLP
+    n_layers: int = 1  # how many short trainings take as long
+
+    @property
+    def stages(self) -> Sequence[MLPScorer]:
+        """A short training of one network for all candidates, whole trainings for the leaders."""
+        if self.n_layers == 1:
+            return (self,)
+        epochs = ceil(SHORT_TRAINING * self.config.epochs)
+        config = clone(self.config).set_params(epochs=epochs, n_draws=1)
+        return replace(self, config=config, n_layers=1), self
 
     def architecture(self, n_columns: int) -> Perceptron:
         """Make what makes a network of so many inputs, with weights of no meaning."""
