@@ -7,10 +7,7 @@ from greedy_cases import NEVER, make_fake, random_loss, run, search_of, weights_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ngp import NeuralGreedyPursuit
 from ngp.greedy.candidates import Candidates, two_best
-from ngp.greedy.stopping import MaxFeatures
-from ngp.predictors import SSFN
 
 NOTHING = np.zeros(0, np.intp)
 
@@ -61,15 +58,3 @@ def test_the_two_best_are_the_first_two_of_a_stable_sort(values: list[float]) ->
     best, second = two_best(np.array(values))
     assert best == order[0]
     assert second == next((place for place in order[1:] if np.isfinite(values[place])), None)
-
-
-def test_picks_among_like_columns_are_less_certain() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 6))
-    X[:, 1] = X[:, 0] + 0.05 * rng.normal(size=300)
-    y = np.tanh(X[:, 0]) + 0.5 * X[:, 3]
-    steps = NeuralGreedyPursuit(SSFN(n_units=30), stop=MaxFeatures(2), random_state=0).fit(X, y).path_
-    assert steps[1].group in (0, 1)
-    assert steps[2].group == 3
-    assert steps[1].certainty < steps[2].certainty
-    assert steps[2].certainty > 0.99

@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from greedy_cases import fake_step, make_fake, run, weights_loss
+from greedy_cases import fake_step
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_rel
 
-from ngp.greedy.path import Step, certainty, chosen, columns_of, finished, standard_error, suspect, taken_back
-from ngp.greedy.stopping import MaxFeatures
-from ngp.predictors import Losses
+from ngp.greedy.path import Step, chosen, columns_of, finished, standard_error, suspect, taken_back
 
 
 def steps_of(*actions: str) -> list[Step]:
@@ -68,27 +65,6 @@ def test_standard_error_of_unequal_folds_is_about_right() -> None:
     means = rng.standard_normal((4000, 5)) / np.sqrt(sizes)
     squares = [standard_error(losses, sizes / 100) ** 2 for losses in means]
     assert np.sqrt(np.mean(squares)) == pytest.approx(0.1, rel=0.06)
-
-
-@given(seed=st.integers(0, 1000), n_parts=st.integers(2, 40))
-def test_certainty_is_that_of_a_paired_t_test(seed: int, n_parts: int) -> None:
-    parts = np.random.default_rng(seed).normal(size=(2, n_parts))
-    expected = 1 - ttest_rel(parts[0], parts[1], alternative="less").pvalue
-    weights = np.full(n_parts, 1 / n_parts)
-    assert certainty(Losses(parts, weights), 0, 1) == pytest.approx(expected)
-    with_empty = Losses(np.c_[parts, [9.0, 0.0]], np.r_[weights, 0.0])
-    assert certainty(with_empty, 0, 1) == pytest.approx(expected)
-
-
-def test_certainty_is_nan_without_a_runner_up_or_with_a_single_part() -> None:
-    one_part = Losses(np.array([[1.0], [2.0]]), np.ones(1))
-    assert np.isnan(certainty(one_part, 0, 1))
-    two_parts = Losses(np.array([[1.0, 1.0], [2.0, 2.0]]), np.full(2, 0.5))
-    assert np.isnan(certainty(two_parts, 0, None))
-    assert (certainty(two_parts, 0, 1), certainty(two_parts, 1, 0), certainty(two_parts, 0, 0)) == (1.0, 0.0, 0.5)
-    steps = run(make_fake(2, weights_loss([1, 2])), MaxFeatures(2)).steps
-    assert np.isnan([steps[0].certainty, steps[2].certainty]).all()
-    assert steps[1].certainty > 0.5
 
 
 LEAKS = {

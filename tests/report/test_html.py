@@ -294,7 +294,7 @@ def test_candidates_within_a_standard_error_are_counted() -> None:
     for step, row in zip(result.path[1:], rows, strict=True):
         limit = step.losses[step.group] + step.standard_error
         n_near = int((step.losses < limit).sum()) - 1
-        assert row[7].partition(":")[0] == (str(n_near) if n_near else "none")
+        assert row[6].partition(":")[0] == (str(n_near) if n_near else "none")
 
 
 def test_close_calls_are_gaps_below_a_standard_error() -> None:
@@ -305,9 +305,7 @@ def test_close_calls_are_gaps_below_a_standard_error() -> None:
         gaps = [(step.runner_up_loss - step.loss) / step.standard_error for step in steps]
         assert calls["n"] == sum(gap < 1 for gap in gaps)
         assert [row[4] for row in calls["table"].rows] == [f"{gap:.2f}" for gap in gaps]
-        assert [row[9] for row in calls["table"].rows] == ["close" if gap < 1 else "clear" for gap in gaps]
-        sure = [f"{100 * step.certainty:.1f}%" for step in steps]
-        assert [row[5] for row in calls["table"].rows] == sure
+        assert [row[8] for row in calls["table"].rows] == ["close" if gap < 1 else "clear" for gap in gaps]
         assert f"{calls['n']} of {len(gaps)} picks" in "".join(Page(html_of(name)).all("p"))
 
 
@@ -476,13 +474,13 @@ def test_it_says_what_became_of_the_runner_up() -> None:
     picked = {step.group: place for place, step in enumerate(result.path)}
     for step, row in zip(result.path[1:], describe(result)["calls"]["table"].rows, strict=True):
         later = picked.get(step.runner_up)
-        assert row[8] == ("passed over" if later is None else f"picked in step {later}")
+        assert row[7] == ("passed over" if later is None else f"picked in step {later}")
 
 
 def test_the_runner_up_of_an_exchange_is_replaced() -> None:
     rows = {row[0]: row for row in describe(cases.exchanges().result)["calls"]["table"].rows}
     assert rows["7"][1:3] == ["x6", "x4"]
-    assert rows["7"][8] == "replaced"
-    assert rows["1"][8] == "picked in step 2"  # and exchanged later
-    assert rows["3"][8] == "passed over"
+    assert rows["7"][7] == "replaced"
+    assert rows["1"][7] == "picked in step 2"  # and exchanged later
+    assert rows["3"][7] == "passed over"
     assert "11" not in rows  # it was taken back

@@ -20,7 +20,7 @@ import numpy as np
 from ngp._progress import phase
 from ngp._types import AnyArray, BoolArray, FloatArray, IntArray
 from ngp.data.problem import Problem
-from ngp.greedy.path import Score, Step, certainty, scored_step, standard_errors
+from ngp.greedy.path import Score, Step, scored_step, standard_errors
 from ngp.greedy.screening import Screening
 from ngp.predictors.base import ColumnSets, Losses, Scorer
 
@@ -272,7 +272,6 @@ class Found(NamedTuple):
             layers=by_group(search.problem, names, self.layers, 0),
             ridge=self.ridge,
             predictor=search.predictor,
-            certainty=certainty(self.losses, best, self.second),
         )
 
 

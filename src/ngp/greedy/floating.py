@@ -21,7 +21,7 @@ from ngp._progress import phase
 from ngp._types import IntArray
 from ngp.data.problem import Problem
 from ngp.greedy.candidates import Candidates, Search, by_group
-from ngp.greedy.path import Step, certainty, chosen, columns_of, scored_step
+from ngp.greedy.path import Step, chosen, columns_of, scored_step
 from ngp.greedy.significance import SignificanceTest
 from ngp.greedy.stopping import StopRule
 from ngp.predictors.base import ColumnSets, Losses, Scorer
@@ -149,7 +149,6 @@ class Floating:
             ridge=scorer.ridge,
             predictor=search.predictor,
             dropped=group,
-            certainty=certainty(losses, best, place),
         )
 
     def _instead_of(self, group: int, rest: IntArray) -> tuple[Candidates, int]:

@@ -8,7 +8,6 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
-from scipy.special import stdtr
 
 from ngp._formatting import counted, outcomes, standing, step_in_words, visible, with_error
 from ngp._types import FloatArray, IntArray
@@ -22,7 +21,6 @@ __all__ = [
     "Score",
     "Step",
     "additions",
-    "certainty",
     "chosen",
     "columns_of",
     "finished",
@@ -107,10 +105,6 @@ class Step:
         none.
     n_ahead : int
         How many groups it adds.
-    certainty : float
-        Probability that the added group is better than the runner-up, by a t-test of the paired differences of their
-        losses in the parts of the validation; NaN where there is no runner-up, or a single part. It doesn't know that
-        both were chosen by these losses.
     """
 
     action: Literal["start", "add", "drop", "swap"]
@@ -139,7 +133,6 @@ class Step:
     dropped: int | None = None
     ahead: float = nan
     n_ahead: int = 1
-    certainty: float = nan
     score: float = nan
     score_error: float = nan
 
@@ -406,15 +399,3 @@ def standard_errors(losses: FloatArray, weights: FloatArray) -> FloatArray:
     deviations = weights * (losses - (losses @ weights)[:, None])
     errors: FloatArray = np.sqrt(n / (n - 1) * (deviations**2).sum(axis=1))
     return errors
-
-
-def certainty(scored: Losses, better: int, other: int | None) -> float:
-    """Probability that one of several selections is better than another, from the paired differences of their parts."""
-    n_parts = np.count_nonzero(scored.weights)
-    if other is None or n_parts < 2:
-        return nan
-    differences = scored.parts[other] - scored.parts[better]
-    mean, error = float(differences @ scored.weights), standard_error(differences, scored.weights)
-    if error == 0:
-        return 0.5 if mean == 0 else float(mean > 0)
-    return float(stdtr(n_parts - 1, mean / error))

@@ -277,11 +277,11 @@ def _close_calls(result: Result) -> dict[str, Any]:
         calls.append(("close" if gap < error else "clear") if error > 0 else "–")
         rows.append([
             str(place), seen(step.name), seen(names[step.runner_up]), number(gap),
-            f"{gap / error:.2f}" if error > 0 else "–", _percent(step.certainty),
+            f"{gap / error:.2f}" if error > 0 else "–",
             _percent(max(0.0, (drop - gap) / drop)) if drop > 0 else "–",
             _within_an_error(step, names), _outcome_of_runner_up(result.path, place, back), calls[-1],
         ])  # fmt: skip
-    header = ["Step", "Picked", "Runner-up", "Gap", "In standard errors", "Probability to be better"]
+    header = ["Step", "Picked", "Runner-up", "Gap", "In standard errors"]
     header += ["Share of the gain", "Within a standard error", "The runner-up", "Call"]
     table = Table("Picks and their runners-up", header, rows)
     return {"table": table, "n": calls.count("close"), "has_errors": set(calls) > {"–"} or calls.count("–") == 0}
