@@ -402,14 +402,15 @@ def kernel_tolerance(scorer: KernelScorer, columns: Sequence[int] | IntArray) ->
     X, centre, _ = test_kernel.scaled_by_hand(problem, scorer.config.clip)
     eps, largest = float(np.finfo(scorer.algebra.dtype).eps), 0.0
     for part, round_ in zip(scorer.parts, problem.rounds, strict=True):
-        inputs, weights = X[part.rows][:, columns], problem.weights[part.rows]
+        training = part.rows[: part.n_training]
+        inputs, weights = X[training][:, columns], problem.weights[training]
         ridge = scorer.ridge * round_.training_weight(problem.weights)
         values = test_kernel.kernel_by_hand(inputs, inputs)
         matrix = values + np.diag(ridge / weights)
         scales = np.sqrt(np.diag(matrix))
         smallest = float(np.linalg.eigvalsh(matrix / scales / scales[:, None])[0])
         growth = eps * sqrt(len(values)) / max(smallest, 1e-100)
-        places = scorer._landmarks(part.rows[: part.n_training], landmarks)
+        places = scorer._landmarks(training, landmarks)
         if places is not None:
             own = values[np.ix_(places, places)] + jitter(0, len(places), scorer.algebra.dtype) * np.eye(len(places))
             growth /= sqrt(max(float(np.linalg.eigvalsh(own)[0]), 1e-100))

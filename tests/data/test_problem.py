@@ -341,7 +341,7 @@ def test_explicit_validation_set() -> None:
     assert round_.validation(0).tolist() == list(range(30, 40))
     assert np.array_equal(problem.X, X)
     assert np.array_equal(problem.targets[:, 0], Y)
-    assert problem.weights.tolist() == [2.0] * 30 + [1.0] * 10
+    assert problem.weights.tolist() == [2.0] * 40
 
 
 def test_a_pair_of_splits_is_no_validation_set() -> None:

@@ -375,12 +375,13 @@ def test_the_size_for_classes_makes_the_fewest_mistakes_unless_another_loss_is_a
 
 
 @pytest.mark.parametrize("predictor", [SSFN(), SSFN(dtype="float64"), Kernel(), Kernel(landmarks=20)])
-def test_weights_of_any_scale_give_the_same_answer(predictor: SSFN | Kernel) -> None:
+@pytest.mark.parametrize("cv", [3, make_data("regression", n_rows=20, seed=2)], ids=["folds", "explicit"])
+def test_weights_of_any_scale_give_the_same_answer(predictor: SSFN | Kernel, cv: Any) -> None:
     X, y = make_data("regression")
     weights = np.random.default_rng(1).integers(0, 4, size=len(y))
     answers = []
     for scale in (1.0, 1e-6, 1e4, 1e12):
-        selector = NGPRegressor(predictor, n_features_to_select=3, cv=3, device="cpu", random_state=0)
+        selector = NGPRegressor(predictor, n_features_to_select=3, cv=cv, device="cpu", random_state=0)
         answers.append(selector.fit(X, y, sample_weight=weights * scale))
     for other in answers[1:]:
         assert [step.ridge for step in other.path_[1:]] == [step.ridge for step in answers[0].path_[1:]]

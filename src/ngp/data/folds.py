@@ -84,8 +84,8 @@ class Round:
 
     def training_weight(self, sample_weight: FloatArray) -> float:
         """Sum of the sample weights of the rows that train, mean over the folds that judge."""
-        folds = self.fold_weights(sample_weight)
-        return float(sample_weight[self.rows].sum() - folds.sum() / max(1, np.count_nonzero(folds)))
+        folds, always = self.fold_weights(sample_weight), sample_weight[self.rows[: self.segments[1]]]
+        return float(always.sum() + folds.sum() * (1 - 1 / max(1, np.count_nonzero(folds))))
 
     def part_weights(self, sample_weight: FloatArray) -> FloatArray:
         """Sum of the sample weights in each part."""

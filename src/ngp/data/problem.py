@@ -250,7 +250,7 @@ def make_problem(
     held_out = _explicit_validation_set(cv, X, y)
     if held_out is not None:
         X_val, y_val = held_out
-        weights = np.concatenate([weights, np.ones(len(X_val))])
+        weights = np.concatenate([weights, np.full(len(X_val), weights.mean())])  # on their scale
         both = isinstance(X, np.ndarray) and isinstance(X_val, np.ndarray)
         X = np.concatenate([X, X_val]) if both else StackedRows([X, X_val])
         if task == "classification" and len(unknown := np.setdiff1d(y_val, y)):
