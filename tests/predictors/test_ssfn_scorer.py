@@ -384,9 +384,10 @@ def test_weights_of_any_scale_give_the_same_answer(predictor: SSFN | Kernel, cv:
         selector = NGPRegressor(predictor, n_features_to_select=3, cv=cv, device="cpu", random_state=0)
         answers.append(selector.fit(X, y, sample_weight=weights * scale))
     for other in answers[1:]:
-        assert [step.ridge for step in other.path_[1:]] == [step.ridge for step in answers[0].path_[1:]]
-        np.testing.assert_allclose(other.losses_, answers[0].losses_, rtol=1e-4)
-        np.testing.assert_allclose(other.predictor_.predict(X), answers[0].predictor_.predict(X), rtol=1e-4)
+        ridges = [[step.ridge for step in each.path_[1:]] for each in (other, answers[0])]
+        np.testing.assert_allclose(*ridges, rtol=1e-9)
+        np.testing.assert_allclose(other.losses_, answers[0].losses_, rtol=1e-3)
+        np.testing.assert_allclose(other.predictor_.predict(X), answers[0].predictor_.predict(X), rtol=1e-3)
 
 
 @pytest.mark.parametrize("predictor", [SSFN(dtype="float64"), Kernel(dtype="float64")])
