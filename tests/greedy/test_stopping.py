@@ -162,7 +162,8 @@ def n_paid(p_values: Sequence[float], losses: Sequence[float], level: float) -> 
     for k, p_value in enumerate(p_values):
 
         def pays(p_value: float) -> bool:
-            likely = remembered and beta.pdf(p_value, min(0.5, -1 / np.log(remembered[-3:]).mean()), 1) >= 0.7
+            a = min(0.4, -1 / np.log(remembered[-3:]).mean()) if remembered else 0.0
+            likely = remembered and beta.pdf(p_value, a, 1) >= 1 - a
             return p_value <= level or bool(likely)
 
         p_value, *before = np.maximum([p_value, *p_values[paid:k]], 1e-300)

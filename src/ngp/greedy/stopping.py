@@ -32,11 +32,9 @@ __all__ = [
     "StopRule",
 ]
 
-# Steps that say how large the next p-value may be, the largest power of their density, and how likely a p-value has to
-# be beside them, relative to chance: after some relevant columns, more are to be expected.
+# Steps that say how large the next p-value may be, and the largest power of their density.
 N_REMEMBERED = 3
-MOST_UNIFORM = 0.5
-LEAST_LIKELIHOOD = 0.7
+MOST_UNIFORM = 0.4
 CERTAIN_SHARE = 0.01  # of the level: below that, a step pays whatever its loss is
 TINY = 1e-300
 NO_CANDIDATE_LEFT = "no candidate is left"
@@ -404,11 +402,11 @@ class Significance(StopRule):
     r"""Stop when no candidate knows anything significant that the selection doesn't know.
 
     A step pays if its loss is the lowest so far, and its p-value (see `ngp.greedy.significance`) is at most `level` or
-    at least 0.7 times as likely beside those of the last steps as by chance: after some relevant columns, more are to
-    be expected. By chance, p-values are uniform. Those of steps that paid have a density of about
-    :math:`a p^{a-1}`; :math:`a = -1 / \overline{\log p}`, over the last three of them, maximises the likelihood, and
-    is 0.5 at most. So a p-value of 0.2 pays after 0.01, 0.02 and 0.05, where effects fade slowly, but none of 0.1
-    after three of :math:`10^{-9}`. Steps before it that didn't pay are kept with it if that also holds for the p-value
+    about as likely beside those of the last steps as by chance. By chance, p-values are uniform. Those of steps that
+    paid have a density of about :math:`a p^{a-1}`; :math:`a = -1 / \overline{\log p}`, over the last three of them,
+    maximises the likelihood, and is 0.4 at most. That density has to be :math:`1 - a`: the more slowly effects fade,
+    the more of them are to be expected. So a p-value of 0.2 pays after 0.01, 0.02 and 0.05, but none of 0.1 after three
+    of :math:`10^{-9}`. Steps before it that didn't pay are kept with it if that also holds for the p-value
     of all of them together, by Fisher's method. Whatever the loss is, a p-value below a hundredth of `level` pays.
     Nothing is selected unless the first step is significant.
 
@@ -482,7 +480,7 @@ class Significance(StopRule):
     def _allowance(self, paid: Sequence[float], unproven: Sequence[float]) -> float:
         logs = _logs(paid[-N_REMEMBERED:])
         a = min(MOST_UNIFORM, len(logs) / max(-sum(logs), TINY))
-        allowed = max(self.level, float((a / LEAST_LIKELIHOOD) ** (1 / (1 - a))) if logs else 0.0)
+        allowed = max(self.level, float((a / (1 - a)) ** (1 / (1 - a))) if logs else 0.0)
         if not unproven:
             return allowed
         together = float(chdtri(2 * len(unproven) + 2, allowed)) / 2
