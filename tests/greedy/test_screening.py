@@ -91,7 +91,7 @@ def test_number_of_scored_candidates() -> None:
     ("predictor", "settings"),
     [
         (Ridge(), {}),
-        (MLP(epochs=3, n_units=5), {}),
+        (MLP(epochs=1, n_draws=1, n_units=5), {}),
         (FAST, {"cv": 0.3}),
         (FAST, {"cv": "loo"}),
         (FAST, {"stop": "plateau", "n_features_to_select": None}),

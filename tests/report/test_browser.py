@@ -36,21 +36,24 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def views(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What the browser saw of each report, at each width, in light and dark."""
+    """What the browser saw of each report, small in light and wide in dark colours."""
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")
     if reason := missing():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("reports")
     pages = []
+    others_have_all_of_it = {"decoy", "exchanges", "regression"}
     for name, case in cases.CASES.items():
+        if name in others_have_all_of_it:
+            continue
         pages.append(folder / f"{name}.html")
         write_report(case().result, pages[-1])
     command = ["node", str(FOLDER / "inspect.mjs"), str(CHROMIUM), *map(str, pages)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr
     seen: list[dict[str, Any]] = json.loads(run.stdout)
-    assert len(seen) == 4 * len(pages)
+    assert len(seen) == 2 * len(pages)
     return seen
 
 
@@ -90,9 +93,7 @@ def test_nothing_scrolls_sideways(views: list[dict[str, Any]]) -> None:
 
 
 def test_axe_finds_nothing(views: list[dict[str, Any]]) -> None:
-    checked = [view for view in views if view["violations"] is not None]
-    assert {view["scheme"] for view in checked} == {"light", "dark"}
-    for view in checked:
+    for view in views:
         assert view["violations"] == [], where(view)
 
 
