@@ -44,6 +44,7 @@ from benchmarks import (
     stopping,
     study,
     study_tables,
+    tabular,
     wide,
     workers,
 )
@@ -311,6 +312,39 @@ def test_wide_says_where_it_is_behind(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert len(results["tables"]["nci9"]["runs"]) == 2 * wide.N_FOLDS
     assert [(each["k"], each["best"]) for each in results["behind"]] == [(1, "anova"), (2, "anova")]
     assert results["behind"][0]["difference"] < -wide.BEHIND
+
+
+def test_tabular_keeps_as_many_columns_as_are_real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    X = np.random.default_rng(0).normal(size=(150, 4))
+    monkeypatch.setattr(tabular, "load", lambda name: (X, X.sum(axis=1)))
+    monkeypatch.setattr(tabular, "TRAINING", tabular.TRAINING | {"widths": (8, 8), "batch": 20, "epochs": 5})
+    monkeypatch.setattr(tabular, "GRID", tabular.GRID[-1:])
+    worst = rankings.Method("NGP", lambda X, y, number, seed: np.argsort(abs(y @ X))[:number].tolist())
+    monkeypatch.setitem(tabular.METHODS, "ngp", worst)
+    options = ["--tables", "california", "--noises", "random", "--methods", "ngp", "univariate", "--seeds", "2"]
+    results = results_of(tabular, tmp_path, *options, "--rows", "140", "--jobs", "1")
+    assert [(cell["d"], cell["runs"][0]["n_columns"]) for cell in results["cells"]] == [(4, 8), (4, 16)]
+    for cell in results["cells"]:
+        methods = cell["methods"]
+        assert methods["ngp"]["real"] < methods["univariate"]["real"] == 4
+        assert methods["ngp"]["minus_ngp"]["mean"] == 0 > methods["univariate"]["minus_ngp"]["mean"]
+        assert methods["univariate"]["rmse"] == methods["true"]["rmse"]  # the same columns in another order
+    assert results["mean_ranks"] == {"ngp": 2, "univariate": 1}
+    assert tabular.markdown(results["cells"]).count("%: univariate -") == 2
+
+
+def test_stacked_networks_are_those_alone() -> None:
+    pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X, parts = rng.normal(size=(90, 5)), tuple(np.split(np.arange(90), [50, 70]))
+    data = tabular.Data(X, np.sin(X[:, 0]), parts, np.ones(5, dtype=bool))
+    sets = [[0, 1], [0, 1, 2, 3, 4], [4]]
+    together, alone = (
+        np.hstack([tabular.errors(data, each, tabular.GRID[1], 3, "cpu") for each in split])
+        for split in ([sets], [[each] for each in sets])
+    )
+    np.testing.assert_allclose(together, alone, rtol=1e-3)
 
 
 def test_searching(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
