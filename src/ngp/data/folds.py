@@ -85,7 +85,7 @@ class Round:
     def training_weight(self, sample_weight: FloatArray) -> float:
         """Sum of the sample weights of the rows that train, mean over the folds that judge."""
         folds, always = self.fold_weights(sample_weight), sample_weight[self.rows[: self.segments[1]]]
-        return float(always.sum() + folds.sum() * (1 - 1 / max(1, np.count_nonzero(folds))))
+        return float(always.sum() + folds.sum() * (1 - 1 / max(1, int(np.count_nonzero(folds)))))
 
     def part_weights(self, sample_weight: FloatArray) -> FloatArray:
         """Sum of the sample weights in each part."""
