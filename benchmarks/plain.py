@@ -64,7 +64,8 @@ class PlainLoop:
     def losses(self, selected: IntArray, candidates: IntArray) -> FloatArray:
         layer = self.scorer.layer(0, len(selected), len(selected) + 1, self.scorer.config.n_units)
         weights, bias = (part.astype(self.X.dtype) for part in layer)
-        (weight,) = self.scorer._training_weights
+        (round_,) = self.scorer.problem.rounds
+        weight = round_.training_weight(self.scorer.problem.weights)
         penalties = self.scorer.penalties(len(selected), weight)
         network = PlainSSFN(penalties.ridge, penalties.linear_ridge)
         result = []

@@ -72,7 +72,7 @@ def test_losses_say_how_many_layers_they_come_from() -> None:
         assert step.layers[step.group] == step.layers[step.runner_up] == 8
         assert (step.layers == 1).sum() > 20  # most drop out after the first
         scorer = SSFN(n_draws=8).bind(problem_of(X, y), random_state=0)
-        assert step.ridge in scorer._ridges
+        assert step.ridge in scorer.ridges_of(RIDGES, LEAST_RIDGE)
 
 
 def test_a_single_part_of_the_validation_still_races() -> None:

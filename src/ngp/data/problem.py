@@ -108,7 +108,7 @@ class Problem:
 
     @cached_property
     def n_counted(self) -> float:
-        """Number of rows, each as often as it outweighs the lightest: as if these were repeated instead."""
+        """Number of rows, where one with k times the lightest weight counts as k: as if it had been given k times."""
         weights = self.weights[self.useful]
         return float(weights.sum() / weights.min())
 

@@ -44,7 +44,6 @@ from ngp.predictors.base import ColumnSets, scaled_columns
 
 __all__ = ["Pair", "SignificanceTest"]
 
-N_FUNCTIONS = 8  # of a column
 MOST_LAGS, ROWS_PER_LAG = 8, 25  # of the autoregression of residuals in time
 WAVE = 1.2  # first frequency of the waves, in a column's deviations: one wave spans most rows
 # Error shares of a column as it is, of other functions of it, and of its interactions with the selection.

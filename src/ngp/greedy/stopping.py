@@ -402,10 +402,10 @@ class Significance(StopRule):
     r"""Stop when no candidate knows anything significant that the selection doesn't know.
 
     A step pays if its loss is the lowest so far, and its p-value (see `ngp.greedy.significance`) is at most `level` or
-    about as likely beside those of the last steps as by chance. By chance, p-values are uniform. Those of steps that
-    paid have a density of about :math:`a p^{a-1}`; :math:`a = -1 / \overline{\log p}`, over the last three of them,
-    maximises the likelihood, and is 0.4 at most. That density has to be :math:`1 - a`: the more slowly effects fade,
-    the more of them are to be expected. So a p-value of 0.2 pays after 0.01, 0.02 and 0.05, but none of 0.1 after three
+    fits those of the last steps. By chance, p-values have a density of 1. Those of steps that paid have one of about
+    :math:`a p^{a-1}`, where :math:`a = -1 / \overline{\log p}`, over the last three of them, maximises the likelihood,
+    but is 0.4 at most. A p-value fits if that density is :math:`1 - a` or more: the more slowly effects fade, the more
+    of them are to be expected. So a p-value of 0.2 pays after 0.01, 0.02 and 0.05, but one of 0.1 doesn't after three
     of :math:`10^{-9}`. Steps before it that didn't pay are kept with it if that also holds for the p-value
     of all of them together, by Fisher's method. Whatever the loss is, a p-value below a hundredth of `level` pays.
     Nothing is selected unless the first step is significant.
@@ -456,7 +456,7 @@ class Significance(StopRule):
         return True
 
     def allowance(self, steps: Sequence[Step]) -> float:
-        """Up to which p-value the next step may pay: at first `level`, later as likely beside those that paid."""
+        """Up to which p-value the next step may pay: at first `level`, later what fits those that paid."""
         n_paid, p_values = self._paid(steps)
         return self._allowance(p_values, [step.p_value for step in steps[n_paid + 1 :]])
 

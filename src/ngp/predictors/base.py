@@ -270,6 +270,14 @@ class BoundScorer(Scorer):
     seed: int
     n_jobs: int | None
 
+    def ridges_of(self, grid: Sequence[float], least: float) -> list[float]:
+        """Ridges that a step may have: of many columns and few rows no small ones, since these rows chose the columns.
+
+        `least` is the smallest one, times the cube of the number of rows, divided by the number of candidates.
+        """
+        least *= self.problem.groups.n_groups / self.problem.n_counted**3
+        return sorted({min(grid[-1], max(ridge, least)) for ridge in grid})
+
     def __getstate__(self) -> dict[str, Any]:
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "problem"}
 

@@ -36,8 +36,7 @@ __all__ = ["Kernel"]
 RIDGES = (3e-5, 0.0003, 0.003, 0.03, 0.3)
 FIRST_RIDGE = 0.0003
 REFIT_FACTORS = (1.0, 0.001, 0.01, 0.1, 10.0, 100.0, 1000.0)
-# The least ridge, times the cube of the number of rows, divided by the number of candidates.
-LEAST_RIDGE = 10.0
+LEAST_RIDGE = 10.0  # see `BoundScorer.ridges_of`
 # Rows in a round up to which landmarks gain nothing, and their number beyond.
 MOST_EXACT_ROWS, AUTO_LANDMARKS = 1000, 300
 # Most operations that the training of the final predictor may take before landmarks are used.
@@ -167,10 +166,7 @@ class KernelScorer(BoundScorer):
         """The scorer with the ridge for which the best of some candidates has the lowest loss."""
         if self.config.ridge != "auto":
             return self
-        # Of many columns and few rows no small ones, since these rows chose the columns.
-        least = LEAST_RIDGE * self.problem.groups.n_groups / self.problem.n_counted**3
-        ridges = sorted({min(RIDGES[-1], max(ridge, least)) for ridge in RIDGES})
-        scorers = [replace(self, ridge=ridge) for ridge in ridges]
+        scorers = [replace(self, ridge=ridge) for ridge in self.ridges_of(RIDGES, LEAST_RIDGE)]
         losses = [scorer.add_losses(selected, candidates).comparable.min() for scorer in scorers]
         best = scorers[int(np.argmin(losses))]
         return self if best.ridge == self.ridge else best

@@ -41,8 +41,7 @@ __all__ = ["CNN", "MLP", "NetworkPredictor", "one_torch_thread"]
 # the free memory of a GPU (four bytes each, and several times as many for gradients and what autograd keeps).
 CPU_NUMBERS = 1 << 20
 GPU_SHARE = 1 / 40
-# Share of the epochs after which it is known which candidates may be the best.
-SHORT_TRAINING = 0.3
+SHORT_TRAINING = 0.3  # share of the epochs, in the first stage of a race
 # Rows that are predicted together.
 PREDICTED_ROWS = 256
 # Keys of the random order of rows: in the steps of a pursuit, and for the final network.
@@ -143,8 +142,8 @@ class MLP(Predictor, BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         require_torch("predictor='mlp'")
         device = resolve_device(device, self.dtype)
-        work = self.n_draws * self.epochs / ceil(SHORT_TRAINING * self.epochs)
-        return MLPScorer(self, problem, random_state, n_jobs, device, ceil(work))
+        work = ceil(self.n_draws * self.epochs / short_training(self.epochs))
+        return MLPScorer(self, problem, random_state, n_jobs, device, work)
 
 
 class CNN(Predictor, BaseEstimator):  # type: ignore[misc]
@@ -248,6 +247,11 @@ def _image_shape(given: Sequence[int] | None, n_columns: int) -> tuple[int, int,
         )
     rows, cols, channels = (*given, 1)[:3]
     return rows, cols, channels
+
+
+def short_training(epochs: int) -> int:
+    """Epochs after which it is known which candidates may be the best."""
+    return ceil(SHORT_TRAINING * epochs)
 
 
 @dataclass(frozen=True)
@@ -535,8 +539,7 @@ class MLPScorer(NetworkScorer):
         """A short training of one network for all candidates, whole trainings for the leaders."""
         if self.n_layers == 1:
             return (self,)
-        epochs = ceil(SHORT_TRAINING * self.config.epochs)
-        config = clone(self.config).set_params(epochs=epochs, n_draws=1)
+        config = clone(self.config).set_params(epochs=short_training(self.config.epochs), n_draws=1)
         return replace(self, config=config, n_layers=1), self
 
     def architecture(self, n_columns: int) -> Perceptron:

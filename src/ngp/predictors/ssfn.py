@@ -58,8 +58,7 @@ RIDGES = (3e-5, 0.0003, 0.003, 0.03, 0.3, 3.0, 30.0)
 REFIT_RIDGES = (1e-6, 1e-5, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of the final predictor
 FIRST_RIDGE = 0.3
 TUNING_LAYERS = 2
-# The least ridge, times the cube of the number of rows, divided by the number of candidates.
-LEAST_RIDGE = 1e3
+LEAST_RIDGE = 1e3  # see `BoundScorer.ridges_of`
 # A GPU is chosen only if a step takes this many operations: a second or two of a CPU core, the time to start a GPU.
 GPU_FROM_OPERATIONS = 1e11
 # Largest number of numbers in the columns of one task.
@@ -285,16 +284,11 @@ class SSFNScorer(BoundScorer):
         if self.config.ridge != "auto":
             return self
         n_layers = min(TUNING_LAYERS, self.n_layers)
-        scorers = [self._with(ridge=ridge, n_layers=n_layers, _memory=None) for ridge in self._ridges]
+        ridges = self.ridges_of(RIDGES, LEAST_RIDGE)
+        scorers = [self._with(ridge=ridge, n_layers=n_layers, _memory=None) for ridge in ridges]
         losses = [found.comparable.min() for found in self._side_by_side(scorers, selected, candidates)]
         ridge = scorers[int(np.argmin(losses))].ridge
         return self if ridge == self.ridge else self._with(ridge=ridge)
-
-    @property
-    def _ridges(self) -> list[float]:
-        """Ridges to choose from: of many columns and few rows no small ones, since these rows chose the columns."""
-        least = LEAST_RIDGE * self.problem.groups.n_groups / self.problem.n_counted**3
-        return sorted({min(RIDGES[-1], max(ridge, least)) for ridge in RIDGES})
 
     @property
     def dtype(self) -> np.dtype[Any]:
